@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
+/*
+ * nvfs.h - the ioctl ABI of /dev/nvidia-fs*, shared by the module and user space.
+ *
+ * The layout is the one of NVIDIA's nvidia-fs 2.12 .. 2.28; every offset is asserted
+ * below, in both worlds. A block is always 4096 bytes, a GPU page always 65536 bytes.
+ *
+ * Address spaces, told by name:
+ *   cpuvaddr   a user address inside the caller's mapping of a device node
+ *   gpuvaddr   a device address of the caller's GPU memory
+ *   offset     a byte offset into the data file
+ *   devptroff  a byte offset into the GPU buffer that MAP named
+ */
+#ifndef OPENGDS_UAPI_NVFS_H
+#define OPENGDS_UAPI_NVFS_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#ifdef __KERNEL__
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
+#define NVFS_ABI_ASSERT(cond) static_assert(cond)
+#else
+#include <stddef.h>
+#if defined(__cplusplus)
+#define NVFS_ABI_ASSERT(cond) static_assert(cond, #cond)
+#else
+#define NVFS_ABI_ASSERT(cond) _Static_assert(cond, #cond)
+#endif
+#endif
+
+#define NVFS_BLOCK_SIZE 4096
+#define NVFS_BLOCK_SHIFT 12
+#define NVFS_GPU_PAGE_SIZE 65536
+#define NVFS_GPU_PAGE_SHIFT 16
+
+/* Largest mapping of a device node, and so the largest single window of one request. */
+#define NVFS_MAX_SHADOW_SIZE (16 * 1024 * 1024)
+#define NVFS_MAX_DEVICES 16
+#define NVFS_MAX_BATCH 256
+
+/*
+ * MAP: ties a mapping of a device node to a range of GPU memory.
+ * On failure the ioctl returns -1 with errno EPERM, and the negative errno that tells
+ * the cause stands in end_fence_addr.
+ */
+struct nvfs_ioctl_map {
+	__s64 size;		/* GPU buffer, bytes */
+	__u64 pdevinfo;		/* PCI address of the GPU: domain << 32 | bus << 8 | devfn; a hint */
+	__u64 cpuvaddr;		/* start of the mapping, exactly as mmap returned it */
+	__u64 gpuvaddr;		/* start of the GPU buffer, any alignment */
+	__u64 end_fence_addr;	/* in: a 4-KiB aligned writable page; out, on failure: -errno */
+	__u32 sbuf_block;	/* length of the mapping in blocks */
+	__u16 is_bounce_buffer;	/* 1: a cache of the library, 0: the application's memory */
+	__u8 pad[2];		/* bytes 46..47 */
+} __attribute__((packed, aligned(8)));
+
+/*
+ * READ, WRITE: one request. On failure the ioctl returns -1 with errno EPERM, and the
+ * negative errno stands in ioctl_return.
+ */
+struct nvfs_ioctl_ioargs {
+	__u64 cpuvaddr;		/* as in MAP */
+	__s64 offset;		/* into the file, a multiple of 4096 */
+	__u64 size;		/* bytes, a multiple of 4096 */
+	__u64 end_fence_value;	/* asynchronous requests only, non-zero */
+	__s64 ioctl_return;	/* out: bytes moved, or -errno */
+	__u64 inum;		/* inode number, as fstat told it */
+	__u32 generation;	/* 0: not checked */
+	__u32 majdev;		/* device of the file (of a block device: its own) */
+	__u32 mindev;
+	__u64 devptroff;	/* into the GPU buffer, bytes; stands unaligned at 60 */
+	__u8 pad0[4];		/* bytes 68..71 */
+	__s32 fd;		/* the data file, opened with O_DIRECT */
+	__u8 flags;		/* NVFS_IO_* and the operation type (batches) */
+	__u8 pad1[3];		/* bytes 77..79 */
+} __attribute__((packed, aligned(8)));
+
+#define NVFS_IO_SYNC (1u << 0)
+#define NVFS_IO_HIPRI (1u << 1)		/* accepted, without effect */
+#define NVFS_IO_ALLOWREADS (1u << 2)	/* accepted, without effect: a descriptor that may not be read is not read */
+#define NVFS_IO_USE_RKEYS (1u << 3)
+#define NVFS_IO_OPTYPE_SHIFT 4
+#define NVFS_IO_OPTYPE_MASK (7u << NVFS_IO_OPTYPE_SHIFT)
+
+struct nvfs_ioctl_batch {
+	__u64 ctx_id;		/* opaque to the kernel */
+	__u64 nents;		/* 1 .. NVFS_MAX_BATCH */
+	__u64 entries;		/* user address of nents nvfs_ioctl_ioargs */
+} __attribute__((packed, aligned(8)));
+
+struct nvfs_rdma_info {
+	__u8 version;
+	__u8 flags;		/* bit 0: gid valid */
+	__u16 lid;
+	__u32 qp_num;
+	__u64 rem_vaddr;
+	__u32 size;
+	__u32 rkey;
+	__u64 gid[2];
+	__u32 dc_key;
+	__u32 pad;		/* bytes 44..47 */
+};
+
+struct nvfs_ioctl_set_rdma {
+	__u64 cpuvaddr;
+	__u64 gid[2];
+	__u32 qp_num;
+	__u16 lid;
+	__u8 flags;
+	__u8 version;
+	__u32 dc_key;
+	__u32 rkey[16];
+	__u32 nkeys;
+} __attribute__((packed, aligned(8)));
+
+struct nvfs_ioctl_get_rdma {
+	__u64 cpuvaddr;
+	__u64 gpu_buf_offset;	/* unused */
+	struct nvfs_rdma_info info;	/* out */
+} __attribute__((packed, aligned(8)));
+
+struct nvfs_ioctl_clear_rdma {
+	__u64 cpuvaddr;
+} __attribute__((packed, aligned(8)));
+
+/*
+ * The end-fence page. For asynchronous requests the kernel stores result, then (after a
+ * write barrier) end_fence_val; `state` tells of holes and of GPU memory freed under us.
+ */
+#define NVFS_FENCE_MAX_HOLES 768
+#define NVFS_FENCE_START_MAGIC 0xabc0cba1abc2cba3ULL
+#define NVFS_FENCE_META_VERSION 1
+
+enum nvfs_fence_state {
+	NVFS_FENCE_CLEAN = 0,
+	NVFS_FENCE_SPARSE = 1,	/* holes are listed */
+	NVFS_FENCE_DIED = 2,	/* the GPU memory was freed under us */
+};
+
+struct nvfs_fence_hole {
+	__u16 start;		/* blocks, relative to start_fd_offset */
+	__u16 npages;		/* blocks */
+};
+
+struct nvfs_fence_page {
+	__u64 end_fence_val;
+	__s64 result;
+	__u32 state;		/* enum nvfs_fence_state */
+	__u32 pad;
+	__u64 start_magic;
+	__u32 meta_version;
+	__u32 nholes;
+	__s64 start_fd_offset;
+	struct nvfs_fence_hole hole[NVFS_FENCE_MAX_HOLES];
+};
+
+/*
+ * The size field of the numbers is that of an int, whatever the structure: an accident of
+ * the original that became the ABI.
+ */
+#define NVFS_IOCTL_MAGIC 't'
+#define NVFS_IOCTL(nr) _IOW(NVFS_IOCTL_MAGIC, nr, int)
+
+#define NVFS_IOCTL_REMOVE NVFS_IOCTL(1)
+#define NVFS_IOCTL_READ NVFS_IOCTL(2)
+#define NVFS_IOCTL_MAP NVFS_IOCTL(3)
+#define NVFS_IOCTL_WRITE NVFS_IOCTL(4)
+#define NVFS_IOCTL_SET_RDMA_REG_INFO NVFS_IOCTL(5)
+#define NVFS_IOCTL_GET_RDMA_REG_INFO NVFS_IOCTL(6)
+#define NVFS_IOCTL_CLEAR_RDMA_REG_INFO NVFS_IOCTL(7)
+#define NVFS_IOCTL_BATCH_IO NVFS_IOCTL(8)
+
+#define NVFS_ABI_AT(type, member, off) NVFS_ABI_ASSERT(offsetof(struct type, member) == (off))
+
+NVFS_ABI_ASSERT(NVFS_IOCTL_REMOVE == 0x40047401);
+NVFS_ABI_ASSERT(NVFS_IOCTL_READ == 0x40047402);
+NVFS_ABI_ASSERT(NVFS_IOCTL_MAP == 0x40047403);
+NVFS_ABI_ASSERT(NVFS_IOCTL_WRITE == 0x40047404);
+NVFS_ABI_ASSERT(NVFS_IOCTL_SET_RDMA_REG_INFO == 0x40047405);
+NVFS_ABI_ASSERT(NVFS_IOCTL_GET_RDMA_REG_INFO == 0x40047406);
+NVFS_ABI_ASSERT(NVFS_IOCTL_CLEAR_RDMA_REG_INFO == 0x40047407);
+NVFS_ABI_ASSERT(NVFS_IOCTL_BATCH_IO == 0x40047408);
+
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ioctl_map) == 48);
+NVFS_ABI_AT(nvfs_ioctl_map, size, 0);
+NVFS_ABI_AT(nvfs_ioctl_map, pdevinfo, 8);
+NVFS_ABI_AT(nvfs_ioctl_map, cpuvaddr, 16);
+NVFS_ABI_AT(nvfs_ioctl_map, gpuvaddr, 24);
+NVFS_ABI_AT(nvfs_ioctl_map, end_fence_addr, 32);
+NVFS_ABI_AT(nvfs_ioctl_map, sbuf_block, 40);
+NVFS_ABI_AT(nvfs_ioctl_map, is_bounce_buffer, 44);
+
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ioctl_ioargs) == 80);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, cpuvaddr, 0);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, offset, 8);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, size, 16);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, end_fence_value, 24);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, ioctl_return, 32);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, inum, 40);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, generation, 48);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, majdev, 52);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, mindev, 56);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, devptroff, 60);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, fd, 72);
+NVFS_ABI_AT(nvfs_ioctl_ioargs, flags, 76);
+
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ioctl_batch) == 24);
+NVFS_ABI_AT(nvfs_ioctl_batch, nents, 8);
+NVFS_ABI_AT(nvfs_ioctl_batch, entries, 16);
+
+NVFS_ABI_ASSERT(sizeof(struct nvfs_rdma_info) == 48);
+NVFS_ABI_AT(nvfs_rdma_info, lid, 2);
+NVFS_ABI_AT(nvfs_rdma_info, qp_num, 4);
+NVFS_ABI_AT(nvfs_rdma_info, rem_vaddr, 8);
+NVFS_ABI_AT(nvfs_rdma_info, size, 16);
+NVFS_ABI_AT(nvfs_rdma_info, rkey, 20);
+NVFS_ABI_AT(nvfs_rdma_info, gid, 24);
+NVFS_ABI_AT(nvfs_rdma_info, dc_key, 40);
+
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ioctl_set_rdma) == 104);
+NVFS_ABI_AT(nvfs_ioctl_set_rdma, gid, 8);
+NVFS_ABI_AT(nvfs_ioctl_set_rdma, qp_num, 24);
+NVFS_ABI_AT(nvfs_ioctl_set_rdma, lid, 28);
+NVFS_ABI_AT(nvfs_ioctl_set_rdma, flags, 30);
+NVFS_ABI_AT(nvfs_ioctl_set_rdma, version, 31);
+NVFS_ABI_AT(nvfs_ioctl_set_rdma, dc_key, 32);
+NVFS_ABI_AT(nvfs_ioctl_set_rdma, rkey, 36);
+NVFS_ABI_AT(nvfs_ioctl_set_rdma, nkeys, 100);
+
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ioctl_get_rdma) == 64);
+NVFS_ABI_AT(nvfs_ioctl_get_rdma, info, 16);
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ioctl_clear_rdma) == 8);
+
+NVFS_ABI_ASSERT(sizeof(struct nvfs_fence_page) == 3120);
+NVFS_ABI_AT(nvfs_fence_page, result, 8);
+NVFS_ABI_AT(nvfs_fence_page, state, 16);
+NVFS_ABI_AT(nvfs_fence_page, start_magic, 24);
+NVFS_ABI_AT(nvfs_fence_page, meta_version, 32);
+NVFS_ABI_AT(nvfs_fence_page, nholes, 36);
+NVFS_ABI_AT(nvfs_fence_page, start_fd_offset, 40);
+NVFS_ABI_AT(nvfs_fence_page, hole, 48);
+
+#endif /* OPENGDS_UAPI_NVFS_H */
