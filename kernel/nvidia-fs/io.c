@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * io.c - one synchronous request: checked, cut into windows, submitted, and believed only
+ * as far as a driver took DMA addresses for it.
+ *
+ * The file system gets a bvec iterator over carriers. Nothing stops it from moving the
+ * bytes by CPU instead of passing the pages down (a hole, inline data, a buffered
+ * fallback); the return value does not tell. So each sector that a driver maps is noted
+ * by the hook, and a request with an unnoted sector inside its result fails.
+ *
+ * Files that are known to go through the CPU are refused before anything is submitted,
+ * since a write would put the carriers' zeros into the file.
+ */
+#include <linux/blkdev.h>
+#include <linux/bvec.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/stat.h>
+#include <linux/uio.h>
+
+#include "nvidia-fs.h"
+#include "log.h"
+
+#define NVFS_BVECS_ON_STACK 8
+
+struct nvfs_req {
+	struct nvfs_mapping *m;
+	struct file *file;
+	loff_t pos;		/* in the file */
+	u64 gpu_off;		/* in the pinned range */
+	bool write;
+};
+
+static const char *nvfs_dir(bool write)
+{
+	return write ? "WRITE" : "READ";
+}
+
+static int nvfs_check_range(const struct nvfs_ioctl_ioargs *a)
+{
+	if (a->offset < 0 || a->offset % NVFS_BLOCK_SIZE || a->size % NVFS_BLOCK_SIZE)
+		return -EINVAL;
+	if (a->size > (u64)(S64_MAX - a->offset))
+		return -EINVAL;
+	return 0;
+}
+
+static int nvfs_check_mode(struct file *file, bool write)
+{
+	struct inode *inode = file_inode(file);
+
+	if (S_ISDIR(inode->i_mode)) {
+		nvfs_say("%s: fd is a directory (-EISDIR)\n", nvfs_dir(write));
+		return -EISDIR;
+	}
+	if (!S_ISREG(inode->i_mode) && !S_ISBLK(inode->i_mode)) {
+		nvfs_say("%s: fd is neither a regular file nor a block device (-EINVAL)\n",
+			 nvfs_dir(write));
+		return -EINVAL;
+	}
+	if (!(file->f_mode & (write ? FMODE_WRITE : FMODE_READ))) {
+		nvfs_say("%s: %pD is not open for this direction (-EBADF)\n", nvfs_dir(write),
+			 file);
+		return -EBADF;
+	}
+	if (!(file->f_mode & (write ? FMODE_CAN_WRITE : FMODE_CAN_READ)))
+		return -EINVAL;
+	return 0;
+}
+
+/* The file is the one the caller means, as fstat told him. */
+static int nvfs_check_inode(struct file *file, const struct nvfs_ioctl_ioargs *a)
+{
+	struct inode *inode = file_inode(file);
+	dev_t dev = S_ISBLK(inode->i_mode) ? inode->i_rdev : inode->i_sb->s_dev;
+	u64 ino = inode->i_ino;
+	struct kstat st;
+
+	if (!a->inum || (S_ISBLK(inode->i_mode) && !a->majdev))
+		return -EINVAL;
+	if ((a->inum != ino || a->majdev != MAJOR(dev) || a->mindev != MINOR(dev)) &&
+	    !S_ISBLK(inode->i_mode)) {
+		/* subvolumes and stacked file systems tell fstat other numbers */
+		if (vfs_getattr(&file->f_path, &st, STATX_INO, AT_STATX_SYNC_AS_STAT))
+			return -ESTALE;
+		ino = st.ino;
+		dev = st.dev;
+	}
+	if (a->inum != ino || a->majdev != MAJOR(dev) || a->mindev != MINOR(dev) ||
+	    (a->generation && a->generation != inode->i_generation)) {
+		nvfs_say("inode %llu on %u:%u was asked for, but the fd is %pD, inode %llu on %u:%u (-ESTALE)\n",
+			 a->inum, a->majdev, a->mindev, file, ino, MAJOR(dev), MINOR(dev));
+		return -ESTALE;
+	}
+	return 0;
+}
+
+/* The drive below a block device is a PCI NVMe function whose driver has the hook. */
+static int nvfs_check_drive(struct block_device *bdev, struct file *file)
+{
+	struct device *dev = disk_to_dev(bdev->bd_disk);
+	bool ok = false;
+
+	while (dev && !dev_is_pci(dev))
+		dev = dev->parent;
+	if (dev) {
+		rcu_read_lock();
+		ok = nvfs_peer_find(dev);
+		rcu_read_unlock();
+	}
+	if (!ok)
+		nvfs_say("%pD: %s is not an NVMe namespace of a driver with the hook (-EOPNOTSUPP): use host memory for it\n",
+			 file, bdev->bd_disk->disk_name);
+	return ok ? 0 : -EOPNOTSUPP;
+}
+
+/*
+ * Does the file system pass the caller's pages down for this file? It says so itself:
+ * a file that it reads or writes through the page cache has no alignment for direct I/O.
+ */
+static int nvfs_check_direct(struct file *file)
+{
+	struct inode *inode = file_inode(file);
+	const char *fs = inode->i_sb->s_type->name;
+	struct block_device *bdev;
+	const char *why = NULL;
+	struct kstat st;
+	int r;
+
+	if (!nvfs_hooks_any()) {
+		nvfs_say("%pD: no storage driver with the hook is attached (-EOPNOTSUPP): see /proc/driver/nvidia-fs/opengds\n",
+			 file);
+		return -EOPNOTSUPP;
+	}
+	if (S_ISBLK(inode->i_mode))
+		return nvfs_check_drive(I_BDEV(file->f_mapping->host), file);
+	bdev = inode->i_sb->s_bdev;
+	if (!bdev) {
+		nvfs_say("%pD: %s keeps its data on no block device (-EOPNOTSUPP): use host memory for it\n",
+			 file, fs);
+		return -EOPNOTSUPP;
+	}
+	r = vfs_getattr(&file->f_path, &st, STATX_DIOALIGN, AT_STATX_DONT_SYNC);
+	if (r)
+		return r;
+	if (st.attributes & STATX_ATTR_COMPRESSED)
+		why = "compressed";
+	else if (st.attributes & STATX_ATTR_ENCRYPTED)
+		why = "encrypted";
+	else if (st.attributes & STATX_ATTR_VERITY)
+		why = "protected by fs-verity";
+	else if (!(st.result_mask & STATX_DIOALIGN))
+		why = "on a file system that does not tell how it does direct I/O";
+	else if (!st.dio_mem_align || !st.dio_offset_align)
+		why = "read and written through the page cache (journalled or inline data)";
+	else if (st.dio_offset_align > NVFS_BLOCK_SIZE)
+		why = "of a larger direct I/O block than 4096";
+	if (why) {
+		nvfs_say("%pD (%s) is %s (-EOPNOTSUPP): use host memory for it\n", file, fs, why);
+		return -EOPNOTSUPP;
+	}
+	return nvfs_check_drive(bdev, file);
+}
+
+static int nvfs_check_file(struct file *file, const struct nvfs_ioctl_ioargs *a, bool write)
+{
+	if (!(file->f_flags & O_DIRECT)) {
+		nvfs_say("%s: %pD is not open with O_DIRECT (-EINVAL)\n", nvfs_dir(write), file);
+		return -EINVAL;
+	}
+	if (write && (file->f_flags & O_APPEND)) {
+		nvfs_say("WRITE: %pD is open with O_APPEND, an offset has no meaning there (-EINVAL)\n",
+			 file);
+		return -EINVAL;
+	}
+	if (!(a->flags & NVFS_IO_SYNC)) {
+		nvfs_say("%s: asynchronous requests are not supported (-EOPNOTSUPP): set the sync flag\n",
+			 nvfs_dir(write));
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* The range is inside the GPU buffer, in blocks, and inside one GPU page if it starts in one. */
+static int nvfs_check_gpu(const struct nvfs_mapping *m, const struct nvfs_ioctl_ioargs *a,
+			  bool write)
+{
+	u32 in_page;
+
+	if (a->size > m->size || a->devptroff > m->size - a->size) {
+		nvfs_say("%s: %llu bytes at %llu, but the buffer has %llu (-EINVAL)\n",
+			 nvfs_dir(write), a->size, a->devptroff, m->size);
+		return -EINVAL;
+	}
+	if ((m->page_off + a->devptroff) % NVFS_BLOCK_SIZE) {
+		nvfs_say("%s: the GPU address is not 4-KiB aligned (buffer offset %llu) (-EINVAL)\n",
+			 nvfs_dir(write), a->devptroff);
+		return -EINVAL;
+	}
+	in_page = (m->page_off + a->devptroff) % NVFS_GPU_PAGE_SIZE;
+	if (in_page && a->size > NVFS_GPU_PAGE_SIZE - in_page) {
+		nvfs_say("%s: %llu bytes from inside a GPU page (buffer offset %llu) leave it (-EINVAL)\n",
+			 nvfs_dir(write), a->size, a->devptroff);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static ssize_t nvfs_submit(const struct nvfs_req *rq, struct bio_vec *bv, u32 nbv, size_t len)
+{
+	struct iov_iter iter;
+	struct kiocb kb;
+	ssize_t r;
+
+	iov_iter_bvec(&iter, rq->write ? ITER_SOURCE : ITER_DEST, bv, nbv, len);
+	init_sync_kiocb(&kb, rq->file);
+	kb.ki_pos = rq->pos;
+	kb.ki_flags |= IOCB_DIRECT;	/* whatever fcntl() did since the check */
+	if (!rq->write)
+		return vfs_iocb_iter_read(rq->file, &kb, &iter);
+#ifndef HAVE_KIOCB_START_WRITE
+	file_start_write(rq->file);
+#endif
+	r = vfs_iocb_iter_write(rq->file, &kb, &iter);
+#ifndef HAVE_KIOCB_START_WRITE
+	file_end_write(rq->file);
+#endif
+	return r;
+}
+
+/*
+ * One window of at most the mapping's blocks. Bytes moved, all of them by DMA, or -errno.
+ * The caller has entered the mapping.
+ */
+static ssize_t nvfs_window(const struct nvfs_req *rq, size_t len)
+{
+	struct nvfs_mapping *m = rq->m;
+	struct bio_vec on_stack[NVFS_BVECS_ON_STACK], *bv = on_stack;
+	u32 n = len >> NVFS_BLOCK_SHIFT, first, nbv, bad;
+	ssize_t r;
+
+	r = nvfs_blocks_take(m, n, rq->gpu_off >> NVFS_BLOCK_SHIFT, &first);
+	if (r)
+		return r;
+	nbv = nvfs_blocks_bvec(m, first, n, bv, NVFS_BVECS_ON_STACK);
+	if (!nbv) {
+		r = -ENOMEM;
+		bv = kvmalloc_array(m->ncarriers, sizeof(*bv), GFP_KERNEL);
+		if (!bv)
+			goto give;
+		nbv = nvfs_blocks_bvec(m, first, n, bv, m->ncarriers);
+	}
+	r = nvfs_submit(rq, bv, nbv, len);
+	if (bv != on_stack)
+		kvfree(bv);
+	if (r <= 0)
+		goto give;
+	bad = nvfs_blocks_unmapped(m, first, r);
+	if (bad) {
+		nvfs_stat_add(NVFS_ST_UNMAPPED_BLOCKS, bad);
+		nvfs_say("%s: %pD, %zd bytes at %lld: %u of %llu blocks were not moved by DMA (a hole, or %s went through the CPU): the request fails (-EIO)\n",
+			 nvfs_dir(rq->write), rq->file, r, rq->pos, bad,
+			 DIV_ROUND_UP_ULL(r, NVFS_BLOCK_SIZE),
+			 file_inode(rq->file)->i_sb->s_type->name);
+		r = -EIO;
+	}
+give:
+	nvfs_blocks_give(m, first, n);
+	return r;
+}
+
+/* All windows. Bytes moved (short at the end of the file), or -errno. */
+static ssize_t nvfs_windows(struct nvfs_req *rq, size_t size)
+{
+	struct nvfs_mapping *m = rq->m;
+	size_t done = 0, max = (size_t)m->nblocks << NVFS_BLOCK_SHIFT;
+	enum nvfs_state why;
+	bool again = true;
+	ssize_t r;
+
+	while (done < size) {
+		size_t len = min(size - done, max);
+
+		r = nvfs_peers_refresh(m);
+		if (r)
+			return r;
+		if (!nvfs_mapping_enter(m, &why))
+			return -EIO;	/* unmapped or freed since the last window */
+		r = nvfs_window(rq, len);
+		nvfs_mapping_leave(m);
+		if (r < 0 && again && test_and_clear_bit(0, &m->missed)) {
+			/* a drive that came while we were submitting: once more, with it */
+			again = false;
+			nvfs_peers_scan();
+			continue;
+		}
+		if (r < 0)
+			return r;
+		done += r;
+		rq->pos += r;
+		rq->gpu_off += r;
+		if (r < len)
+			break;
+	}
+	return done;
+}
+
+static int nvfs_state_errno(enum nvfs_state state, bool write)
+{
+	static const char * const why[] = {
+		[NVFS_FREE] = "no MAP was done for it",
+		[NVFS_INIT] = "its MAP is still running",
+		[NVFS_REVOKED] = "its GPU memory was freed",
+		[NVFS_CLOSED] = "it is being unmapped",
+	};
+
+	nvfs_say("%s: the mapping cannot be used: %s (-EBUSY)\n", nvfs_dir(write), why[state]);
+	nvfs_stat_inc(write ? NVFS_ST_WRITE_STATE : NVFS_ST_READ_STATE);
+	return -EBUSY;
+}
+
+static void nvfs_account(bool write, ssize_t r)
+{
+	if (r < 0) {
+		nvfs_stat_inc(write ? NVFS_ST_WRITE_ERR : NVFS_ST_READ_ERR);
+	} else if (READ_ONCE(nvfs_rw_stats_enabled)) {
+		nvfs_stat_inc(write ? NVFS_ST_WRITE_OK : NVFS_ST_READ_OK);
+		nvfs_stat_add(write ? NVFS_ST_WRITE_BYTES : NVFS_ST_READ_BYTES, r);
+	}
+}
+
+static ssize_t nvfs_rw_file(struct file *file, const struct nvfs_ioctl_ioargs *a, bool write)
+{
+	struct nvfs_req rq = { .file = file, .pos = a->offset, .write = write };
+	enum nvfs_state state;
+	ssize_t r;
+
+	r = nvfs_check_mode(file, write);
+	if (!r)
+		r = nvfs_check_inode(file, a);
+	if (r)
+		return r;
+	rq.m = nvfs_mapping_get(a->cpuvaddr);
+	if (!rq.m) {
+		nvfs_say("%s: 0x%llx is not the start of a mapping of this process (-EINVAL)\n",
+			 nvfs_dir(write), a->cpuvaddr);
+		return -EINVAL;
+	}
+	state = READ_ONCE(rq.m->state);
+	if (state != NVFS_READY) {
+		r = nvfs_state_errno(state, write);
+		goto put;
+	}
+	smp_rmb();	/* READY was set after what MAP filled in */
+	r = nvfs_check_file(file, a, write);
+	if (!r)
+		r = nvfs_check_gpu(rq.m, a, write);
+	if (!r)
+		r = nvfs_check_direct(file);
+	if (r)
+		goto put;
+	rq.gpu_off = rq.m->page_off + a->devptroff;
+	r = nvfs_windows(&rq, a->size);
+put:
+	nvfs_mapping_put(rq.m);
+	return r;
+}
+
+/*
+ * READ and WRITE. The result (bytes, or -errno) goes to args->ioctl_return; returns 0 or
+ * the same -errno. Blocks until the drive is through.
+ */
+int nvfs_rw(struct nvfs_ioctl_ioargs *a, bool write)
+{
+	struct file *file;
+	ssize_t r;
+
+	if (READ_ONCE(nvfs_rw_stats_enabled))
+		nvfs_stat_inc(write ? NVFS_ST_WRITE : NVFS_ST_READ);
+	nvfs_stat_inc(write ? NVFS_ST_OPS_WRITE : NVFS_ST_OPS_READ);
+	r = nvfs_check_range(a);
+	if (r) {
+		nvfs_say("%s: offset %lld and size %llu must be multiples of 4096 (-EINVAL)\n",
+			 nvfs_dir(write), a->offset, a->size);
+		goto out;
+	}
+	file = fget(a->fd);
+	if (!file) {
+		nvfs_say("%s: fd %d is not open (-EINVAL)\n", nvfs_dir(write), a->fd);
+		r = -EINVAL;
+		goto out;
+	}
+	r = nvfs_rw_file(file, a, write);
+	fput(file);
+out:
+	nvfs_stat_dec(write ? NVFS_ST_OPS_WRITE : NVFS_ST_OPS_READ);
+	nvfs_account(write, r);
+	a->ioctl_return = r;
+	return r < 0 ? r : 0;
+}

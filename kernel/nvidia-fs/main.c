@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * main.c - device nodes, ioctls, load and unload.
+ *
+ * Unload: an open file holds the module, a mapping holds its file, and a request holds
+ * both, so rmmod fails at once while anything is in use. What may still run when it
+ * succeeds is the teardown of mappings; that is waited for.
+ */
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/uaccess.h>
+
+#include "nvidia-fs.h"
+#include "log.h"
+
+#define NVFS_NAME "nvidia-fs"
+
+static unsigned int nvfs_max_devices = NVFS_MAX_DEVICES;
+module_param_named(max_devices, nvfs_max_devices, uint, 0444);
+MODULE_PARM_DESC(max_devices, "number of device nodes, 1..16 (0: 16); read when loaded");
+
+bool nvfs_rw_stats_enabled;
+module_param_named(rw_stats_enabled, nvfs_rw_stats_enabled, bool, 0644);
+MODULE_PARM_DESC(rw_stats_enabled, "count reads and writes that succeed (0)");
+
+unsigned int nvfs_device_count;
+static int nvfs_major;
+static struct class *nvfs_class;
+
+static int nvfs_open(struct inode *inode, struct file *file)
+{
+	if (iminor(inode) >= nvfs_device_count)
+		return -ENODEV;
+	nvfs_hooks_attach();
+	nvfs_stat_inc(NVFS_ST_OPENS);
+	return 0;
+}
+
+static int nvfs_release(struct inode *inode, struct file *file)
+{
+	nvfs_stat_dec(NVFS_ST_OPENS);
+	nvfs_mapping_flush();	/* what this process unmapped is gone when close returns */
+	return 0;
+}
+
+static long nvfs_ioctl_rw(void __user *arg, bool write)
+{
+	struct nvfs_ioctl_ioargs a;
+	int r;
+
+	if (copy_from_user(&a, arg, sizeof(a)))
+		return -EFAULT;
+	r = nvfs_rw(&a, write);
+	/* the input stays as it was: only the result is written back */
+	if (put_user(a.ioctl_return, &((struct nvfs_ioctl_ioargs __user *)arg)->ioctl_return))
+		return -EFAULT;
+	return r ? -EPERM : 0;
+}
+
+static long nvfs_ioctl_map(void __user *arg)
+{
+	struct nvfs_ioctl_map a;
+	int r;
+
+	if (copy_from_user(&a, arg, sizeof(a)))
+		return -EFAULT;
+	r = nvfs_map(&a);
+	if (!r)
+		return 0;
+	if (put_user((u64)(s64)r, &((struct nvfs_ioctl_map __user *)arg)->end_fence_addr))
+		return -EFAULT;
+	return -EPERM;
+}
+
+static long nvfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *argp = (void __user *)arg;
+
+	switch (cmd) {
+	case NVFS_IOCTL_REMOVE:
+		/* releases nothing by itself; afterwards what was unmapped before is gone */
+		nvfs_mapping_flush();
+		return 0;
+	case NVFS_IOCTL_READ:
+		return nvfs_ioctl_rw(argp, false);
+	case NVFS_IOCTL_WRITE:
+		return nvfs_ioctl_rw(argp, true);
+	case NVFS_IOCTL_MAP:
+		return nvfs_ioctl_map(argp);
+	}
+	return -ENOTTY;
+}
+
+static const struct file_operations nvfs_fops = {
+	.owner = THIS_MODULE,
+	.open = nvfs_open,
+	.release = nvfs_release,
+	.mmap = nvfs_mmap,
+	.unlocked_ioctl = nvfs_ioctl,
+};
+
+#ifdef HAVE_CLASS_DEVNODE_CONST
+static char *nvfs_devnode(const struct device *dev, umode_t *mode)
+#else
+static char *nvfs_devnode(struct device *dev, umode_t *mode)
+#endif
+{
+	if (mode)
+		*mode = 0666;
+	return NULL;
+}
+
+static void nvfs_devices_exit(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nvfs_device_count; i++)
+		device_destroy(nvfs_class, MKDEV(nvfs_major, i));
+	class_destroy(nvfs_class);
+	unregister_chrdev(nvfs_major, NVFS_NAME);
+}
+
+static int nvfs_devices_init(void)
+{
+	struct device *dev;
+	unsigned int i;
+	int r;
+
+	nvfs_device_count = min_t(unsigned int, nvfs_max_devices ?: NVFS_MAX_DEVICES,
+				  NVFS_MAX_DEVICES);
+	nvfs_major = register_chrdev(0, NVFS_NAME, &nvfs_fops);
+	if (nvfs_major < 0)
+		return nvfs_major;
+#ifdef HAVE_CLASS_CREATE_ONE_ARG
+	nvfs_class = class_create("nvidia-fs-class");
+#else
+	nvfs_class = class_create(THIS_MODULE, "nvidia-fs-class");
+#endif
+	if (IS_ERR(nvfs_class)) {
+		r = PTR_ERR(nvfs_class);
+		goto unregister;
+	}
+	nvfs_class->devnode = nvfs_devnode;
+	for (i = 0; i < nvfs_device_count; i++) {
+		dev = device_create(nvfs_class, NULL, MKDEV(nvfs_major, i), NULL, NVFS_NAME "%u",
+				    i);
+		if (IS_ERR(dev)) {
+			r = PTR_ERR(dev);
+			goto destroy;
+		}
+	}
+	return 0;
+
+destroy:
+	while (i--)
+		device_destroy(nvfs_class, MKDEV(nvfs_major, i));
+	class_destroy(nvfs_class);
+unregister:
+	unregister_chrdev(nvfs_major, NVFS_NAME);
+	return r;
+}
+
+static int __init nvfs_init(void)
+{
+	int r;
+
+	if (strcmp(nvfs_pin_mode, "auto") && strcmp(nvfs_pin_mode, "persistent") &&
+	    strcmp(nvfs_pin_mode, "callback")) {
+		nvfs_note("pin_mode=%s: one of auto, persistent, callback (-EINVAL)\n",
+			  nvfs_pin_mode);
+		return -EINVAL;
+	}
+	r = nvfs_mapping_init();
+	if (r)
+		return r;
+	r = nvfs_peers_init();
+	if (r)
+		goto mapping;
+	nvfs_hooks_attach();
+	r = nvfs_proc_init();
+	if (r)
+		goto hooks;
+	r = nvfs_devices_init();	/* last: from here on there are users */
+	if (r)
+		goto proc;
+	nvfs_note("OpenGDS " NVFS_VERSION_STRING ", %u nodes\n", nvfs_device_count);
+	return 0;
+
+proc:
+	nvfs_proc_exit();
+hooks:
+	nvfs_hooks_detach();
+	nvfs_peers_exit();
+mapping:
+	nvfs_mapping_exit();
+	return r;
+}
+
+static void __exit nvfs_exit(void)
+{
+	nvfs_devices_exit();
+	nvfs_mapping_flush();
+	nvfs_proc_exit();
+	nvfs_hooks_detach();
+	nvfs_mapping_exit();
+	nvfs_peers_exit();
+}
+
+module_init(nvfs_init);
+module_exit(nvfs_exit);
+MODULE_DESCRIPTION("OpenGDS: direct I/O between drives and GPU memory");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(NVFS_VERSION_STRING);

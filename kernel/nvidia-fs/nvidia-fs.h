@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * nvidia-fs.h - the module's own objects: mapping, carrier, peer, and who may touch what.
+ *
+ * The way of one request: io.c finds the mapping by the caller's address, takes carrier
+ * blocks from it, and hands them to the file system as a bvec iterator. A storage driver
+ * with the hook asks hook_v1.c for DMA addresses: page -> carrier -> block -> GPU offset
+ * -> the address that this peer reaches it by. What nobody asked for was not DMAed.
+ *
+ * Lock order: nvfs_topo_lock -> (GPU driver's own locks) -> nvfs_mapping.lock.
+ * The GPU driver's free callback runs under the GPU driver's locks and takes
+ * nvfs_mapping.lock only.
+ */
+#ifndef NVIDIA_FS_H
+#define NVIDIA_FS_H
+
+#include <linux/types.h>
+#include <linux/fs.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "nvfs.h"
+#include "nvfs_hook.h"
+#include "nv_p2p_abi.h"
+#include "probe.h"
+
+#define NVFS_VERSION_MAJOR 2
+#define NVFS_VERSION_MINOR 28
+#define NVFS_VERSION_PATCH 4
+#define NVFS_VERSION_STRING "2.28.4"
+
+#define NVFS_MAX_PEERS 64
+#define NVFS_NO_GPU_BLOCK U32_MAX
+
+/*
+ * States of a mapping; changed under nvfs_mapping.lock only.
+ *
+ *   from      to        who                          when
+ *   -         FREE      mmap of a node
+ *   FREE      INIT      MAP                          one at a time; a second gets -EBUSY
+ *   INIT      READY     MAP                          pinned, mapped for every peer
+ *   INIT      FREE      MAP                          failed, everything undone
+ *   INIT      REVOKED   GPU driver's free callback   MAP then fails with -EIO
+ *   READY     REVOKED   GPU driver's free callback   waits until `users` is 0
+ *   FREE, INIT, READY, REVOKED -> CLOSED             munmap, exit; does not wait
+ *
+ * Only READY takes new requests. Requests in flight end by themselves: they hold `users`
+ * (keeps the pin usable) and a reference (keeps the object). CLOSED has no way out; the
+ * last reference queues the teardown, which runs in a work item because it sleeps and
+ * takes the GPU driver's locks, while the last reference may go in hard IRQ or below
+ * mmap_lock.
+ */
+enum nvfs_state {
+	NVFS_FREE,
+	NVFS_INIT,
+	NVFS_READY,
+	NVFS_REVOKED,
+	NVFS_CLOSED,
+};
+
+struct bio_vec;
+struct nvfs_mapping;
+
+/*
+ * A carrier: physically contiguous host pages that stand for GPU memory while a request
+ * is in flight. Never mapped into a process. Set up by MAP, found by page through
+ * nvfs_carrier_find(), freed by the teardown.
+ */
+struct nvfs_carrier {
+	struct nvfs_mapping *m;
+	struct page *page;	/* head */
+	u32 first;		/* its first block in the mapping */
+	u32 order;
+};
+
+/* DMA addresses of one pinned range for one peer; replaced and read under RCU */
+struct nvfs_peer_map {
+	struct nvidia_p2p_dma_mapping *dma;
+	u32 *run_end;		/* per GPU page: first page past the run that is contiguous */
+};
+
+/* how the GPU memory is held; written by MAP (INIT) and by the teardown */
+struct nvfs_pin {
+	struct nvidia_p2p_page_table *table;
+	u64 va;			/* multiple of 64 KiB */
+	u64 len;		/* multiple of 64 KiB */
+	bool persistent;
+	bool gone;		/* freed by the GPU driver: nothing to unmap; nvfs_mapping.lock */
+	bool callback_done;	/* ... and its callback is through with us; likewise */
+	u32 pages;		/* of 64 KiB */
+	/*
+	 * Per GPU page, the first page past its run, common to the physical addresses and
+	 * to all peers: a segment inside it is contiguous for everybody. Only ever shrinks.
+	 */
+	u32 *run_end;
+};
+
+struct nvfs_mapping {
+	/* identity; constant after mmap */
+	struct mm_struct *mm;		/* compared, never dereferenced */
+	unsigned long cpuvaddr;
+	size_t vma_size;
+	struct hlist_node node;		/* nvfs_hash; nvfs_hash_lock, RCU */
+	struct kref ref;		/* the VMA, each request, each mapped segment */
+	struct rcu_head rcu;
+	struct work_struct teardown;
+
+	spinlock_t lock;		/* the fields down to `waiters`; process context only */
+	enum nvfs_state state;
+	unsigned int users;		/* who needs the DMA mappings to stay */
+	wait_queue_head_t idle;		/* users == 0 */
+	unsigned long *busy;		/* bitmap of blocks that a request owns */
+	struct list_head waiters;	/* requests that wait for blocks, first come first served */
+
+	/* set by MAP before READY, constant until the teardown */
+	bool mapped;			/* MAP succeeded: there is something to tear down */
+	u64 size;			/* GPU buffer, bytes */
+	u32 page_off;			/* its start inside the first GPU page */
+	struct nvfs_pin pin;
+	bool is_bounce;
+	struct page *fence;		/* pinned user page, or NULL */
+	u32 nblocks;
+	u32 ncarriers;
+	struct nvfs_carrier *carriers;	/* by first block */
+	/*
+	 * Per block: where in the pinned range it stands (in blocks), and which of its eight
+	 * sectors a driver has DMA-mapped. Written by the owning request before submission
+	 * and after completion, and by the hook in between (sectors only).
+	 */
+	u32 *gpu_blk;
+	u8 *sectors;
+
+	struct list_head pinned;	/* nvfs_pinned; nvfs_topo_lock */
+	unsigned long peer_gen;		/* nvfs_topo_lock; read racily as a hint */
+	struct nvfs_peer_map __rcu *peer_map[NVFS_MAX_PEERS];	/* written under nvfs_topo_lock */
+	unsigned long missed;		/* bit 0: a peer without a mapping asked */
+};
+
+/* mapping.c */
+int nvfs_mmap(struct file *file, struct vm_area_struct *vma);
+struct nvfs_mapping *nvfs_mapping_get(u64 cpuvaddr);
+void nvfs_mapping_put(struct nvfs_mapping *m);
+bool nvfs_mapping_enter(struct nvfs_mapping *m, enum nvfs_state *why);
+void nvfs_mapping_leave(struct nvfs_mapping *m);
+int nvfs_map(struct nvfs_ioctl_map *args);
+void nvfs_mapping_flush(void);
+int nvfs_mapping_init(void);
+void nvfs_mapping_exit(void);
+
+/* carrier.c */
+int nvfs_carriers_alloc(struct nvfs_mapping *m, u32 nblocks);
+void nvfs_carriers_free(struct nvfs_mapping *m);
+const struct nvfs_carrier *nvfs_carrier_find(struct page *page);
+int nvfs_blocks_take(struct nvfs_mapping *m, u32 n, u32 gpu_blk, u32 *first);
+void nvfs_blocks_give(struct nvfs_mapping *m, u32 first, u32 n);
+void nvfs_blocks_wake_all(struct nvfs_mapping *m);
+u32 nvfs_blocks_bvec(struct nvfs_mapping *m, u32 first, u32 n, struct bio_vec *bv, u32 max);
+u32 nvfs_blocks_unmapped(struct nvfs_mapping *m, u32 first, size_t len);
+void nvfs_blocks_mark(struct nvfs_mapping *m, u64 pos, u32 len);
+
+/* gpu.c: the only file that calls nvidia_p2p_* */
+int nvfs_gpu_get(void);
+void nvfs_gpu_put(void);
+int nvfs_gpu_pin(struct nvfs_mapping *m, u64 va, u64 len);
+void nvfs_gpu_unpin(struct nvfs_mapping *m);
+struct nvfs_peer_map *nvfs_gpu_map_peer(struct nvfs_mapping *m, struct pci_dev *pdev);
+void nvfs_gpu_unmap_peer(struct nvfs_mapping *m, struct nvfs_peer_map *pm, struct pci_dev *pdev);
+extern char *nvfs_pin_mode;
+
+/* pci.c: storage functions that may DMA, and their mappings */
+struct nvfs_peer {
+	struct pci_dev *pdev;		/* referenced */
+	unsigned int slot;
+	bool dead;			/* its driver is being unbound */
+	atomic_t segments;		/* mapped and not unmapped yet */
+};
+
+extern struct mutex nvfs_topo_lock;
+int nvfs_peers_init(void);
+void nvfs_peers_exit(void);
+void nvfs_peers_scan(void);
+struct nvfs_peer *nvfs_peer_find(struct device *dev);
+int nvfs_peers_map(struct nvfs_mapping *m);
+void nvfs_peers_unmap(struct nvfs_mapping *m);
+int nvfs_peers_refresh(struct nvfs_mapping *m);
+
+/* hook_v1.c */
+void nvfs_hooks_attach(void);
+void nvfs_hooks_detach(void);
+bool nvfs_hooks_any(void);
+struct seq_file;
+void nvfs_hooks_show(struct seq_file *s);
+void nvfs_hooks_show_reasons(struct seq_file *s);
+
+/* io.c */
+int nvfs_rw(struct nvfs_ioctl_ioargs *args, bool write);
+
+/* proc.c */
+int nvfs_proc_init(void);
+void nvfs_proc_exit(void);
+
+/* stats.c: per-CPU, summed when read; units in the names */
+enum nvfs_stat {
+	NVFS_ST_READ, NVFS_ST_READ_OK, NVFS_ST_READ_ERR, NVFS_ST_READ_BYTES, NVFS_ST_READ_STATE,
+	NVFS_ST_WRITE, NVFS_ST_WRITE_OK, NVFS_ST_WRITE_ERR, NVFS_ST_WRITE_BYTES,
+	NVFS_ST_WRITE_STATE,
+	NVFS_ST_MMAP, NVFS_ST_MMAP_OK, NVFS_ST_MMAP_ERR, NVFS_ST_MUNMAP,
+	NVFS_ST_MAP, NVFS_ST_MAP_OK, NVFS_ST_MAP_ERR, NVFS_ST_MAP_FREE, NVFS_ST_CALLBACK,
+	NVFS_ST_MAP_ACTIVE, NVFS_ST_DELAY_FREE,
+	NVFS_ST_MIXED, NVFS_ST_SG_EXT, NVFS_ST_DMA_MAP_ERR, NVFS_ST_DMA_REF_ERR,
+	NVFS_ST_UNMAPPED_BLOCKS, NVFS_ST_OPS_READ, NVFS_ST_OPS_WRITE,
+	NVFS_ST_OPENS, NVFS_ST_SHADOW_BYTES,
+	NVFS_ST_COUNT,
+};
+
+struct nvfs_stats {
+	s64 v[NVFS_ST_COUNT];
+};
+
+DECLARE_PER_CPU(struct nvfs_stats, nvfs_stats);
+#define nvfs_stat_add(which, n) this_cpu_add(nvfs_stats.v[which], n)
+#define nvfs_stat_inc(which) nvfs_stat_add(which, 1)
+#define nvfs_stat_dec(which) nvfs_stat_add(which, -1)
+s64 nvfs_stat_sum(enum nvfs_stat which);
+void nvfs_stats_reset(void);
+void nvfs_stats_show(struct seq_file *s);
+extern bool nvfs_rw_stats_enabled;
+extern unsigned int nvfs_device_count;
+
+#endif /* NVIDIA_FS_H */

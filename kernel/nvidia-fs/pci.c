@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * pci.c - the storage functions that may DMA into GPU memory, as they come and go.
+ *
+ * Every NVMe function bound to a driver with the hook is a peer. MAP makes DMA mappings
+ * for all of them in process context; a peer that comes later is mapped before the next
+ * request. A peer that goes is drained and unmapped before its driver lets go of it.
+ */
+#include <linux/delay.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+
+#include "nvidia-fs.h"
+#include "log.h"
+
+#define NVFS_DRAIN_MS 5000
+
+DEFINE_MUTEX(nvfs_topo_lock);
+
+/* slots are filled and cleared under nvfs_topo_lock, read under RCU */
+static struct nvfs_peer __rcu *nvfs_peer[NVFS_MAX_PEERS];
+static unsigned long nvfs_peer_gen = 1;		/* raised when a peer comes; nvfs_topo_lock */
+static LIST_HEAD(nvfs_pinned);			/* mappings with a pin; nvfs_topo_lock */
+
+static const char * const nvfs_peer_drivers[] = { "nvme" };
+
+static bool nvfs_is_peer(const struct pci_dev *pdev)
+{
+	unsigned int i;
+
+	if (pdev->class != PCI_CLASS_STORAGE_EXPRESS || !pdev->dev.driver)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(nvfs_peer_drivers); i++)
+		if (!strcmp(pdev->dev.driver->name, nvfs_peer_drivers[i]))
+			return true;
+	return false;
+}
+
+/* The peer behind a DMA device, or NULL. RCU read lock held, or nvfs_topo_lock. */
+struct nvfs_peer *nvfs_peer_find(struct device *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < NVFS_MAX_PEERS; i++) {
+		struct nvfs_peer *p = rcu_dereference_check(nvfs_peer[i],
+							    lockdep_is_held(&nvfs_topo_lock));
+
+		if (p && &p->pdev->dev == dev)
+			return p;
+	}
+	return NULL;
+}
+
+static void nvfs_peer_add(struct pci_dev *pdev)
+{
+	struct nvfs_peer *p;
+	unsigned int i;
+
+	mutex_lock(&nvfs_topo_lock);
+	p = nvfs_peer_find(&pdev->dev);
+	if (p)
+		goto out;
+	for (i = 0; i < NVFS_MAX_PEERS; i++)
+		if (!rcu_access_pointer(nvfs_peer[i]))
+			break;
+	p = i < NVFS_MAX_PEERS ? kzalloc(sizeof(*p), GFP_KERNEL) : NULL;
+	if (!p) {
+		nvfs_note("%s: not used for direct I/O: %s\n", pci_name(pdev),
+			  i < NVFS_MAX_PEERS ? "out of memory" : "more drives than NVFS_MAX_PEERS");
+		goto out;
+	}
+	p->pdev = pci_dev_get(pdev);
+	p->slot = i;
+	rcu_assign_pointer(nvfs_peer[i], p);
+	WRITE_ONCE(nvfs_peer_gen, nvfs_peer_gen + 1);
+out:
+	mutex_unlock(&nvfs_topo_lock);
+}
+
+static bool nvfs_peer_drained(struct nvfs_peer *p, unsigned int ms)
+{
+	while (atomic_read(&p->segments) && ms--)
+		msleep(1);
+	return !atomic_read(&p->segments);
+}
+
+/* nvfs_topo_lock held, no segment of p mapped in m */
+static void nvfs_peer_unmap_one(struct nvfs_mapping *m, struct nvfs_peer *p)
+{
+	struct nvfs_peer_map *pm;
+
+	pm = rcu_replace_pointer(m->peer_map[p->slot], NULL, lockdep_is_held(&nvfs_topo_lock));
+	if (!pm)
+		return;
+	synchronize_rcu();
+	nvfs_gpu_unmap_peer(m, pm, p->pdev);
+}
+
+/*
+ * The peer's driver is about to let go (`last` false), or has (`last` true). From now on
+ * the hook refuses it; what is in flight ends by itself, unless the drive is dead, and
+ * then its driver ends it while it unbinds: that is what the second chance is for.
+ */
+static void nvfs_peer_del(struct pci_dev *pdev, bool last)
+{
+	struct nvfs_mapping *m;
+	struct nvfs_peer *p;
+
+	mutex_lock(&nvfs_topo_lock);
+	p = nvfs_peer_find(&pdev->dev);
+	if (!p)
+		goto out;
+	WRITE_ONCE(p->dead, true);
+	synchronize_rcu();
+	if (!nvfs_peer_drained(p, NVFS_DRAIN_MS)) {
+		if (!last)
+			goto out;
+		nvfs_note("%s: %d segments were never given back by its driver; their GPU mappings stay\n",
+			  pci_name(pdev), atomic_read(&p->segments));
+		goto out;
+	}
+	list_for_each_entry(m, &nvfs_pinned, pinned)
+		nvfs_peer_unmap_one(m, p);
+	RCU_INIT_POINTER(nvfs_peer[p->slot], NULL);
+	synchronize_rcu();
+	pci_dev_put(p->pdev);
+	kfree(p);
+out:
+	mutex_unlock(&nvfs_topo_lock);
+}
+
+static int nvfs_bus_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct pci_dev *pdev = to_pci_dev(data);
+
+	switch (event) {
+	case BUS_NOTIFY_BOUND_DRIVER:
+		if (nvfs_is_peer(pdev))
+			nvfs_peer_add(pdev);
+		break;
+	case BUS_NOTIFY_UNBIND_DRIVER:
+		nvfs_peer_del(pdev, false);
+		break;
+	case BUS_NOTIFY_UNBOUND_DRIVER:
+		nvfs_peer_del(pdev, true);
+		break;
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block nvfs_bus_nb = { .notifier_call = nvfs_bus_event };
+
+/* Add every function that is bound already; those that come later tell by themselves. */
+void nvfs_peers_scan(void)
+{
+	struct pci_dev *pdev = NULL;
+
+	while ((pdev = pci_get_class(PCI_CLASS_STORAGE_EXPRESS, pdev))) {
+		device_lock(&pdev->dev);	/* so that an unbind does not pass us by */
+		if (nvfs_is_peer(pdev))
+			nvfs_peer_add(pdev);
+		device_unlock(&pdev->dev);
+	}
+}
+
+/* nvfs_topo_lock held. 0, or the first error; the others are mapped all the same. */
+static int nvfs_peers_map_locked(struct nvfs_mapping *m)
+{
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; i < NVFS_MAX_PEERS; i++) {
+		struct nvfs_peer *p = rcu_dereference_protected(nvfs_peer[i],
+								lockdep_is_held(&nvfs_topo_lock));
+		struct nvfs_peer_map *pm;
+
+		if (!p || p->dead || rcu_access_pointer(m->peer_map[i]))
+			continue;
+		pm = nvfs_gpu_map_peer(m, p->pdev);
+		if (IS_ERR(pm)) {
+			r = r ?: PTR_ERR(pm);
+			continue;
+		}
+		rcu_assign_pointer(m->peer_map[i], pm);
+	}
+	m->peer_gen = nvfs_peer_gen;
+	return r;
+}
+
+/*
+ * Make DMA mappings for all peers. A peer that the GPU driver refuses is left out (its
+ * requests fail, and say so); only a GPU that vanished meanwhile fails MAP. Blocks.
+ */
+int nvfs_peers_map(struct nvfs_mapping *m)
+{
+	int r;
+
+	mutex_lock(&nvfs_topo_lock);
+	list_add_tail(&m->pinned, &nvfs_pinned);
+	r = nvfs_peers_map_locked(m);
+	mutex_unlock(&nvfs_topo_lock);
+	return m->pin.gone || r == -ENOMEM ? r : 0;
+}
+
+/* No request is in flight, so nobody looks at the peers' mappings. Blocks. */
+void nvfs_peers_unmap(struct nvfs_mapping *m)
+{
+	unsigned int i;
+
+	mutex_lock(&nvfs_topo_lock);
+	list_del_init(&m->pinned);
+	for (i = 0; i < NVFS_MAX_PEERS; i++) {
+		struct nvfs_peer *p = rcu_dereference_protected(nvfs_peer[i],
+								lockdep_is_held(&nvfs_topo_lock));
+		struct nvfs_peer_map *pm;
+
+		pm = rcu_replace_pointer(m->peer_map[i], NULL, lockdep_is_held(&nvfs_topo_lock));
+		if (pm)		/* a peer keeps its slot while a mapping uses it */
+			nvfs_gpu_unmap_peer(m, pm, p->pdev);
+	}
+	mutex_unlock(&nvfs_topo_lock);
+}
+
+/* Before a request: map peers that came since. Nothing to do nearly always. May block. */
+int nvfs_peers_refresh(struct nvfs_mapping *m)
+{
+	int r = 0;
+
+	if (READ_ONCE(m->peer_gen) == READ_ONCE(nvfs_peer_gen))
+		return 0;
+	mutex_lock(&nvfs_topo_lock);
+	if (READ_ONCE(m->state) == NVFS_READY)	/* later states: the request finds out */
+		r = nvfs_peers_map_locked(m);
+	mutex_unlock(&nvfs_topo_lock);
+	return r;
+}
+
+int nvfs_peers_init(void)
+{
+	int r = bus_register_notifier(&pci_bus_type, &nvfs_bus_nb);
+
+	if (!r)
+		nvfs_peers_scan();
+	return r;
+}
+
+void nvfs_peers_exit(void)
+{
+	unsigned int i;
+
+	bus_unregister_notifier(&pci_bus_type, &nvfs_bus_nb);
+	mutex_lock(&nvfs_topo_lock);
+	for (i = 0; i < NVFS_MAX_PEERS; i++) {
+		struct nvfs_peer *p = rcu_replace_pointer(nvfs_peer[i], NULL,
+							  lockdep_is_held(&nvfs_topo_lock));
+
+		if (!p)
+			continue;
+		synchronize_rcu();
+		pci_dev_put(p->pdev);
+		kfree(p);
+	}
+	mutex_unlock(&nvfs_topo_lock);
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stats.c - counters, one set a CPU, summed when read. A counter of things that exist
+ * (opens, active mappings) may be negative on one CPU; only the sum means something.
+ */
+#include <linux/percpu.h>
+#include <linux/seq_file.h>
+
+#include "nvidia-fs.h"
+
+#define NVFS_STATS_VERSION "4.0"
+#define NVFS_GDS_VERSION "1.17.1.22"	/* the release whose ABI this is */
+
+DEFINE_PER_CPU(struct nvfs_stats, nvfs_stats);
+
+static bool nvfs_stat_is_gauge(enum nvfs_stat which)
+{
+	switch (which) {
+	case NVFS_ST_MAP_ACTIVE:
+	case NVFS_ST_OPS_READ:
+	case NVFS_ST_OPS_WRITE:
+	case NVFS_ST_OPENS:
+	case NVFS_ST_SHADOW_BYTES:
+		return true;
+	default:
+		return false;
+	}
+}
+
+s64 nvfs_stat_sum(enum nvfs_stat which)
+{
+	s64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu(nvfs_stats, cpu).v[which]);
+	return sum;
+}
+
+/* Cumulative counters go back to zero; what exists is still counted. */
+void nvfs_stats_reset(void)
+{
+	enum nvfs_stat i;
+	int cpu;
+
+	for (i = 0; i < NVFS_ST_COUNT; i++) {
+		if (nvfs_stat_is_gauge(i))
+			continue;
+		for_each_possible_cpu(cpu)
+			WRITE_ONCE(per_cpu(nvfs_stats, cpu).v[i], 0);
+	}
+}
+
+static void show(struct seq_file *s, const char *name, enum nvfs_stat which, char end)
+{
+	seq_printf(s, "%s=%lld%c", name, nvfs_stat_sum(which), end);
+}
+
+static void show_rw(struct seq_file *s)
+{
+	if (nvfs_rw_stats_enabled) {
+		seq_puts(s, "Reads\t\t\t\t: ");
+		show(s, "n", NVFS_ST_READ, ' ');
+		show(s, "ok", NVFS_ST_READ_OK, ' ');
+		show(s, "err", NVFS_ST_READ_ERR, ' ');
+		seq_printf(s, "readMiB=%lld ", nvfs_stat_sum(NVFS_ST_READ_BYTES) >> 20);
+		show(s, "io_state_err", NVFS_ST_READ_STATE, '\n');
+		seq_puts(s, "Writes\t\t\t\t: ");
+		show(s, "n", NVFS_ST_WRITE, ' ');
+		show(s, "ok", NVFS_ST_WRITE_OK, ' ');
+		show(s, "err", NVFS_ST_WRITE_ERR, ' ');
+		seq_printf(s, "writeMiB=%lld ", nvfs_stat_sum(NVFS_ST_WRITE_BYTES) >> 20);
+		show(s, "io_state_err", NVFS_ST_WRITE_STATE, '\n');
+		return;
+	}
+	seq_puts(s, "Reads\t\t\t\t: ");
+	show(s, "err", NVFS_ST_READ_ERR, ' ');
+	show(s, "io_state_err", NVFS_ST_READ_STATE, '\n');
+	seq_puts(s, "Writes\t\t\t\t: ");
+	show(s, "err", NVFS_ST_WRITE_ERR, ' ');
+	show(s, "io_state_err", NVFS_ST_WRITE_STATE, '\n');
+}
+
+void nvfs_stats_show(struct seq_file *s)
+{
+	seq_printf(s, "GDS Version: %s \n", NVFS_GDS_VERSION);
+	seq_printf(s, "NVFS statistics(ver: %s)\n", NVFS_STATS_VERSION);
+	seq_printf(s, "NVFS Driver(version: %s)\n", NVFS_VERSION_STRING);
+	seq_puts(s, "Mellanox PeerDirect Supported: False\n");
+	seq_printf(s, "IO stats: %s, peer IO stats: Disabled\n",
+		   nvfs_rw_stats_enabled ? "Enabled" : "Disabled");
+	seq_puts(s, "Logging level: info\n\n");
+	seq_printf(s, "Active Shadow-Buffer (MiB): %lld\n",
+		   nvfs_stat_sum(NVFS_ST_SHADOW_BYTES) >> 20);
+	seq_printf(s, "Active Process: %lld\n",
+		   div_s64(nvfs_stat_sum(NVFS_ST_OPENS), nvfs_device_count ?: 1));
+	show_rw(s);
+	seq_puts(s, "Mmap\t\t\t\t: ");
+	show(s, "n", NVFS_ST_MMAP, ' ');
+	show(s, "ok", NVFS_ST_MMAP_OK, ' ');
+	show(s, "err", NVFS_ST_MMAP_ERR, ' ');
+	show(s, "munmap", NVFS_ST_MUNMAP, '\n');
+	seq_puts(s, "Bar1-map\t\t\t: ");
+	show(s, "n", NVFS_ST_MAP, ' ');
+	show(s, "ok", NVFS_ST_MAP_OK, ' ');
+	show(s, "err", NVFS_ST_MAP_ERR, ' ');
+	show(s, "free", NVFS_ST_MAP_FREE, ' ');
+	show(s, "callbacks", NVFS_ST_CALLBACK, ' ');
+	show(s, "active", NVFS_ST_MAP_ACTIVE, ' ');
+	show(s, "delay-frees", NVFS_ST_DELAY_FREE, '\n');
+	seq_puts(s, "Error\t\t\t\t: ");
+	show(s, "cpu-gpu-pages", NVFS_ST_MIXED, ' ');
+	show(s, "sg-ext", NVFS_ST_SG_EXT, ' ');
+	show(s, "dma-map", NVFS_ST_DMA_MAP_ERR, ' ');
+	show(s, "dma-ref", NVFS_ST_DMA_REF_ERR, '\n');
+	seq_puts(s, "Ops\t\t\t\t: ");
+	show(s, "Read", NVFS_ST_OPS_READ, ' ');
+	show(s, "Write", NVFS_ST_OPS_WRITE, ' ');
+	seq_puts(s, "BatchIO=0\n");
+}
