@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+# OpenGDS: a thin front of Meson (user space), Kbuild (modules) and the scripts of vm/ and tests/.
+#
+# `make demo` and `make check` do everything by themselves on a fresh Debian 12, as root.
+
+# what the guest runs: 6.12, 7, 6.1 or debug
+KERNEL ?= 6.12
+TOPOLOGY ?= switch
+IOMMU ?= none
+# the one mutant that `make check` tries; `make check-mutants` tries all
+MUTANT ?= stock-nvme
+
+meson_opts := $(if $(OPENGDS_WERROR),--werror)
+
+.PHONY: help
+help:
+	@echo 'make demo          a drive writes into (simulated) GPU memory, in a virtual machine'
+	@echo 'make check         all tests of kernels 6.12 and 7, the demo, one mutant'
+	@echo
+	@echo 'make setup         install the Debian packages that are missing (done by all targets)'
+	@echo 'make all           user space into build/host'
+	@echo 'make modules       kernel modules into build/KERNEL           [KERNEL=6.12]'
+	@echo 'make check-unit    unit tests: plain, ASan+UBSan, TSan'
+	@echo 'make check-guest   guest tests of one kernel                  [KERNEL=6.12]'
+	@echo 'make check-debug   guest tests on the debug kernel (builds it once: about 20 minutes)'
+	@echo 'make check-mutants each mutant must turn its test red'
+	@echo 'make check-style   style checks'
+	@echo 'make fuzz          a million random ioctls on the debug kernel'
+	@echo 'make bench         direct against O_DIRECT into host memory   [KERNEL=6.12]'
+	@echo 'make nvme-patch    the hook for an nvme driver, for git am     KDIR=kernel-source'
+	@echo 'make clean         remove build/ (the cache stays: /var/cache/opengds)'
+	@echo
+	@echo 'make demo takes    KERNEL=6.12|7|6.1|debug TOPOLOGY=switch|ports IOMMU=none|pt|on'
+	@echo 'OPENGDS_CACHE=DIR  moves the cache of kernels, sources and packages'
+
+.PHONY: setup
+setup:
+	@tools/setup
+
+.PHONY: all
+all: setup build/host/build.ninja
+	@ninja -C build/host
+
+build/host/build.ninja: | setup
+	@mkdir -p build
+	@meson setup $(meson_opts) build/host
+
+.PHONY: modules
+modules: setup
+	@vm/kernels/build $(KERNEL)
+
+.PHONY: demo
+demo: setup
+	@tests/demo --kernel $(KERNEL) --topology $(TOPOLOGY) --iommu $(IOMMU)
+
+.PHONY: check check-unit check-guest check-debug check-mutants check-style
+check: setup
+	@tests/run --style --unit --guest --kernel 6.12 --kernel 7 --demo --mutant $(MUTANT)
+
+check-unit: setup
+	@tests/run --unit
+
+check-guest: setup
+	@tests/run --guest --kernel $(KERNEL)
+
+check-debug: setup
+	@tests/run --guest --kernel debug
+
+check-mutants: setup
+	@tests/run-mutants
+
+check-style: setup
+	@tools/check
+
+.PHONY: fuzz bench nvme-patch
+fuzz: setup
+	@tests/fuzz/run
+
+bench: setup
+	@bench/run --kernel $(KERNEL)
+
+nvme-patch: setup
+	@test -n "$(KDIR)" || { echo 'usage: make nvme-patch KDIR=kernel-source' >&2; exit 2; }
+	@mkdir -p build/patches && kernel/nvme-hook/make-patch "$(KDIR)" build/patches
+
+.PHONY: clean
+clean:
+	rm -rf build

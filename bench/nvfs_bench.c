@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT
+/*
+ * nvfs_bench.c - the module against O_DIRECT into host memory, in one run.
+ *
+ *   nvfs_bench --file F [--rounds N] [--ms T] [--ops read,write] [--sizes 4K,...]
+ *
+ * Four ways move the same bytes of the same file: host memory twice (in 2-MiB huge pages,
+ * by pread and pwrite), the module into GPU memory in 2-MiB runs, and the module into GPU
+ * memory whose 64-KiB pages never follow on. The ways take turns in every round, in an
+ * order that rotates, so that what disturbs the machine disturbs all. What is compared is
+ * medians over the rounds. Host against host is what this bench cannot tell apart: its
+ * deviation from 1 is the spread, and a miss that the spread explains is no failure.
+ *
+ * CPU is that of all processors that were not idle, interrupts included, and beside it
+ * that of the thread. Exit status 1 when a target is missed by more than the spread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nvfs_client.h"
+#include "t_gpu.h"
+
+#define BUFFER (8UL * 1024 * 1024)
+#define FILE_SIZE (64UL * 1024 * 1024)
+#define MAX_ROUNDS 101
+#define MIN_SPEED 0.9		/* module's speed relative to host memory */
+#define MAX_CPU 1.3		/* module's CPU relative to host memory */
+
+enum way { HOST_A, HOST_B, MODULE, SCATTER, WAYS };
+
+struct order {
+	int write;
+	size_t size;
+	unsigned int count;
+};
+
+struct result {
+	double seconds, guest, thread;	/* of one request */
+};
+
+struct cell {
+	int write;
+	size_t size;
+	unsigned int count;		/* requests a measurement */
+	struct result r[WAYS][MAX_ROUNDS];
+};
+
+struct bench {
+	const char *file;
+	int rounds, ms;
+	int fd;
+	void *host[2];
+	struct nvfs nv;
+	struct nvfs_map map;
+	int to_child, from_child;
+};
+
+static double thread_cpu(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void one(struct bench *b, enum way way, const struct order *o, off_t off)
+{
+	ssize_t n;
+
+	if (way == MODULE)
+		n = o->write ? nvfs_write(&b->map, b->fd, o->size, off, 0) :
+			       nvfs_read(&b->map, b->fd, o->size, off, 0);
+	else
+		n = o->write ? pwrite(b->fd, b->host[way], o->size, off) :
+			       pread(b->fd, b->host[way], o->size, off);
+	if (n != (ssize_t)o->size)
+		t_die("%s of %zu at %lld: %s", o->write ? "write" : "read", o->size,
+		      (long long)off, way == MODULE ? nvfs_error() : strerror(errno));
+}
+
+/* count requests one after the other, at offsets that walk through the file */
+static struct result measure(struct bench *b, enum way way, const struct order *o)
+{
+	unsigned int i, places = FILE_SIZE / o->size;
+	struct result r;
+
+	r.guest = t_cpu_guest();
+	r.thread = thread_cpu();
+	r.seconds = t_now();
+	for (i = 0; i < o->count; i++)
+		one(b, way, o, (off_t)(i % places) * o->size);
+	r.seconds = (t_now() - r.seconds) / o->count;
+	r.thread = (thread_cpu() - r.thread) / o->count;
+	r.guest = (t_cpu_guest() - r.guest) / o->count;
+	return r;
+}
+
+static void set_up_module(struct bench *b)
+{
+	struct t_gpu gpu;
+	CUdeviceptr ptr;
+
+	b->fd = t_open(b->file, O_RDWR | O_DIRECT);
+	t_gpu_open(&gpu, 0);
+	ptr = t_gpu_alloc(BUFFER);
+	if (nvfs_open(&b->nv, NULL, NULL) ||
+	    nvfs_map(&b->nv, &b->map, ptr, BUFFER, 0, gpu.pdevinfo))
+		t_die("%s", nvfs_error());
+}
+
+/* -- the scattered memory lives in a process of its own: the pattern is one a process -- */
+
+static void whole(int fd, void *buf, size_t len, bool out)
+{
+	ssize_t n = out ? write(fd, buf, len) : read(fd, buf, len);
+
+	if (n != (ssize_t)len)
+		exit(n ? 1 : 0);
+}
+
+static void start_child(struct bench *b)
+{
+	int to[2], from[2];
+	struct order o;
+	struct result r;
+	pid_t pid;
+
+	if (pipe(to) || pipe(from))
+		t_die("pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		t_die("fork: %s", strerror(errno));
+	if (pid) {
+		close(to[0]);
+		close(from[1]);
+		b->to_child = to[1];
+		b->from_child = from[0];
+		return;
+	}
+	close(to[1]);
+	close(from[0]);
+	setenv("GPU_SIM_SCATTER", "64k", 1);
+	set_up_module(b);
+	for (;;) {
+		whole(to[0], &o, sizeof(o), false);
+		r = measure(b, MODULE, &o);
+		whole(from[1], &r, sizeof(r), true);
+	}
+}
+
+static struct result measure_scatter(struct bench *b, struct order *o)
+{
+	struct result r;
+
+	whole(b->to_child, o, sizeof(*o), true);
+	if (read(b->from_child, &r, sizeof(r)) != sizeof(r))
+		t_die("the process with scattered memory ended");
+	return r;
+}
+
+/* -- rounds -- */
+
+static void run_cell(struct bench *b, struct cell *c, int round)
+{
+	struct order o = { c->write, c->size, c->count };
+	int i, way;
+
+	for (i = 0; i < WAYS; i++) {
+		way = (i + round) % WAYS;
+		c->r[way][round] = way == SCATTER ? measure_scatter(b, &o) :
+						    measure(b, way, &o);
+	}
+}
+
+/* As many requests as take b->ms in host memory; and everything is warm then. */
+static void calibrate(struct bench *b, struct cell *c)
+{
+	struct order o = { c->write, c->size, 16 };
+	struct result r;
+	int way;
+
+	for (way = 0; way < WAYS; way++)
+		r = way == SCATTER ? measure_scatter(b, &o) : measure(b, way, &o);
+	r = measure(b, HOST_A, &o);
+	c->count = b->ms / 1000.0 / r.seconds;
+	if (c->count < 4)
+		c->count = 4;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(const struct cell *c, int way, int rounds, size_t member)
+{
+	double v[MAX_ROUNDS];
+	int i;
+
+	for (i = 0; i < rounds; i++)
+		v[i] = *(const double *)((const char *)&c->r[way][i] + member);
+	qsort(v, rounds, sizeof(v[0]), by_value);
+	return rounds % 2 ? v[rounds / 2] : (v[rounds / 2 - 1] + v[rounds / 2]) / 2;
+}
+
+/* CPU is summed: one measurement has few clock ticks, their sum has enough */
+static double total(const struct cell *c, int way, int rounds, size_t member)
+{
+	double sum = 0;
+	int i;
+
+	for (i = 0; i < rounds; i++)
+		sum += *(const double *)((const char *)&c->r[way][i] + member);
+	return sum;
+}
+
+#define SECONDS offsetof(struct result, seconds)
+#define GUEST offsetof(struct result, guest)
+#define THREAD offsetof(struct result, thread)
+
+static const char *judge(double value, double target, bool least, double spread, int *missed)
+{
+	double by = least ? target - value : value - target;
+
+	if (by <= 0)
+		return "ok";
+	if (by <= spread * target)
+		return "within spread";
+	*missed += 1;
+	return "MISSED";
+}
+
+static double deviation(double ratio)
+{
+	return ratio > 1 ? ratio - 1 : 1 / ratio - 1;
+}
+
+static int report(const struct bench *b, const struct cell *cell, int cells)
+{
+	double speed_spread = 0, cpu_spread = 0, host, hh, speed, cpu, own, d;
+	const struct cell *c;
+	char size[16];
+	int missed = 0;
+
+	for (c = cell; c < cell + cells; c++) {
+		d = deviation(median(c, HOST_A, b->rounds, SECONDS) /
+			      median(c, HOST_B, b->rounds, SECONDS));
+		speed_spread = fmax(speed_spread, d);
+		d = deviation(total(c, HOST_A, b->rounds, GUEST) /
+			      total(c, HOST_B, b->rounds, GUEST));
+		cpu_spread = fmax(cpu_spread, d);
+	}
+	printf("\n%d rounds; relative to O_DIRECT into host memory in 2-MiB pages; GPU memory in "
+	       "2-MiB runs\n\n", b->rounds);
+	printf("%-6s %5s %9s %9s | %6s %-13s | %5s %-13s %7s | %9s | %9s\n", "", "", "host us",
+	       "module us", "speed", "", "CPU", "", "thread", "host:host", "scattered");
+	for (c = cell; c < cell + cells; c++) {
+		host = median(c, HOST_A, b->rounds, SECONDS);
+		hh = host / median(c, HOST_B, b->rounds, SECONDS);
+		speed = host / median(c, MODULE, b->rounds, SECONDS);
+		cpu = total(c, MODULE, b->rounds, GUEST) / total(c, HOST_A, b->rounds, GUEST);
+		own = total(c, MODULE, b->rounds, THREAD) / total(c, HOST_A, b->rounds, THREAD);
+		if (c->size >= 1024 * 1024)
+			snprintf(size, sizeof(size), "%zuM", c->size >> 20);
+		else
+			snprintf(size, sizeof(size), "%zuK", c->size >> 10);
+		printf("%-6s %5s %9.1f %9.1f | %6.2f %-13s | %5.2f %-13s %7.2f | %9.2f | %9.2f\n",
+		       c->write ? "write" : "read", size, host * 1e6, host / speed * 1e6, speed,
+		       judge(speed, MIN_SPEED, true, speed_spread, &missed), cpu,
+		       judge(cpu, MAX_CPU, false, cpu_spread, &missed), own, hh,
+		       host / median(c, SCATTER, b->rounds, SECONDS));
+	}
+	printf("\nspread (largest deviation of host against host): speed %.2f, CPU %.2f\n",
+	       speed_spread, cpu_spread);
+	printf("targets: speed >= %.1f, CPU of the guest <= %.1f: %s\n", MIN_SPEED, MAX_CPU,
+	       missed ? "MISSED" : "met, or missed by less than the spread where it says so");
+	return missed ? 1 : 0;
+}
+
+static int parse(char *ops, char *sizes, struct cell *cell, int max)
+{
+	char *op, *size, *outer, *inner, copy[256];
+	int n = 0;
+
+	for (op = strtok_r(ops, ",", &outer); op; op = strtok_r(NULL, ",", &outer)) {
+		snprintf(copy, sizeof(copy), "%s", sizes);
+		for (size = strtok_r(copy, ",", &inner); size && n < max;
+		     size = strtok_r(NULL, ",", &inner), n++) {
+			cell[n].write = !strcmp(op, "write");
+			cell[n].size = t_size(size);
+			if (cell[n].size > BUFFER || cell[n].size % 4096)
+				t_die("%s: a multiple of 4K, 8M at most", size);
+		}
+	}
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "file", 1, 0, 'f' }, { "rounds", 1, 0, 'r' }, { "ms", 1, 0, 'm' },
+		{ "ops", 1, 0, 'o' }, { "sizes", 1, 0, 's' }, { 0 },
+	};
+	char ops[64] = "read,write", sizes[64] = "4K,64K,1M,8M";
+	struct bench b = { .rounds = 15, .ms = 60 };
+	struct cell *cell = calloc(16, sizeof(*cell));
+	int o, cells, i, round;
+	bool huge[2];
+
+	while ((o = getopt_long(argc, argv, "", opts, NULL)) != -1) {
+		switch (o) {
+		case 'f': b.file = optarg; break;
+		case 'r': b.rounds = atoi(optarg); break;
+		case 'm': b.ms = atoi(optarg); break;
+		case 'o': snprintf(ops, sizeof(ops), "%s", optarg); break;
+		case 's': snprintf(sizes, sizeof(sizes), "%s", optarg); break;
+		default: b.file = NULL;
+		}
+	}
+	if (!b.file || b.rounds < 1 || b.rounds > MAX_ROUNDS || b.ms < 1 || !cell) {
+		fputs("usage: nvfs_bench --file F [--rounds 1..101] [--ms T] [--ops read,write]\n"
+		      "                  [--sizes 4K,64K,1M,8M]\n", stderr);
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	cells = parse(ops, sizes, cell, 16);
+	t_file_make(b.file, FILE_SIZE, 1);
+	start_child(&b);
+	setenv("GPU_SIM_SCATTER", "2m", 1);
+	set_up_module(&b);
+	for (i = 0; i < 2; i++)
+		b.host[i] = t_host_alloc(BUFFER, &huge[i]);
+	if (!huge[0] || !huge[1])
+		t_die("no huge pages: echo 16 > /proc/sys/vm/nr_hugepages");
+
+	for (i = 0; i < cells; i++)
+		calibrate(&b, &cell[i]);
+	for (round = 0; round < b.rounds; round++) {
+		for (i = 0; i < cells; i++)
+			run_cell(&b, &cell[i], round);
+		printf(".");
+		fflush(stdout);
+	}
+	putchar('\n');
+	close(b.to_child);
+	wait(NULL);
+	return report(&b, cell, cells);
+}

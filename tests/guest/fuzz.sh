@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# time: 180
+# Guards that no sequence of calls hurts: structured random calls, valid ones mixed in, in
+# several threads, workers killed in the middle. Fails on a bug of nvfs_fuzz (see there),
+# on a bad line in the log, and when pins, DMA mappings, carriers or memory stay.
+# T_COUNT, T_SEED: `make fuzz` sets them to a million and to the time.
+. "$(dirname "$0")/lib.sh"
+
+t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
+count=${T_COUNT:-20000}
+seed=${T_SEED:-20261129}
+[ "$OPENGDS_KERNEL" != debug ] || [ -n "${T_COUNT:-}" ] || count=6000
+
+# t_free_kb: memory that is free once caches are dropped
+t_free_kb() {
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	sleep 0.5
+	awk '/^MemFree/ { free = $2 } /^SReclaimable/ { r = $2 } END { print free + r }' /proc/meminfo
+}
+
+t_load
+t_mkfs ext4 0 /mnt
+# a first round fills what is filled once: slabs, per-CPU lists, page tables
+t_run "warm up" nvfs_fuzz --dir /mnt --count 1000 --seed 1
+t_check_pins
+before=$(t_free_kb)
+nvfs_fuzz --dir /mnt --count "$count" --seed "$seed" >"$t_tmp/out" 2>&1 || t_bad "nvfs_fuzz"
+sed 's/^/  /' "$t_tmp/out"
+t_check_pins
+t_check "no shadow buffer stays" test "$(sed -n 's/^Active Shadow-Buffer (MiB): //p' $t_proc/stats)" = 0
+t_check "all VRAM is free" test "$(t_sim free_pages)" = "$(t_sim total_pages)"
+after=$(t_free_kb)
+lost=$((before - after))
+t_say "  free memory: $before kB before, $after kB after"
+# a mapping leaked has 64 KiB at least, and there were thousands
+t_check "memory is back (lost $lost kB, 16384 may be noise)" test $lost -lt 16384
+t_unload
+t_done
