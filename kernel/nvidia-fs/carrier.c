@@ -20,11 +20,10 @@
 #include <linux/xarray.h>
 
 #include "nvidia-fs.h"
-#include "log.h"
+#include "sectors.h"
 
 #define NVFS_CARRIER_ORDER 9		/* 2 MiB where a page has 4 KiB */
 #define NVFS_BLOCKS_PER_PAGE (PAGE_SIZE >> NVFS_BLOCK_SHIFT)
-#define NVFS_SECTORS_ALL 0xff
 
 /* head page's pfn -> carrier; written by MAP and the teardown, read under RCU */
 static DEFINE_XARRAY(nvfs_carriers);
@@ -281,33 +280,11 @@ u32 nvfs_blocks_bvec(struct nvfs_mapping *m, u32 first, u32 n, struct bio_vec *b
 
 /*
  * How many of the first len bytes of a range were not DMA-mapped, in blocks that hold
- * any such byte. 0: every sector was.
+ * any such byte, and in how many runs of blocks. 0: every sector was.
  */
-u32 nvfs_blocks_unmapped(struct nvfs_mapping *m, u32 first, size_t len)
+u32 nvfs_blocks_unmapped(struct nvfs_mapping *m, u32 first, size_t len, u32 *regions)
 {
-	u32 whole = len >> NVFS_BLOCK_SHIFT, i, n = 0;
-	u32 tail = len & (NVFS_BLOCK_SIZE - 1);
-	const u8 *s = m->sectors + first;
-
-	if (whole && memchr_inv(s, NVFS_SECTORS_ALL, whole)) {
-		for (i = 0; i < whole; i++)
-			n += s[i] != NVFS_SECTORS_ALL;
-	}
-	if (tail) {
-		u8 want = NVFS_SECTORS_ALL >> (8 - DIV_ROUND_UP(tail, SECTOR_SIZE));
-
-		n += (s[whole] & want) != want;
-	}
-	return n;
-}
-
-static void nvfs_sectors_or(u8 *p, u8 bits)
-{
-	u8 old = READ_ONCE(*p);
-
-	/* two commands may map two halves of one block on two CPUs */
-	while (!try_cmpxchg(p, &old, old | bits))
-		;
+	return nvfs_sectors_missing(m->sectors + first, len, regions);
 }
 
 /*
@@ -316,17 +293,5 @@ static void nvfs_sectors_or(u8 *p, u8 bits)
  */
 void nvfs_blocks_mark(struct nvfs_mapping *m, u64 pos, u32 len)
 {
-	u32 blk = pos >> NVFS_BLOCK_SHIFT, in = pos & (NVFS_BLOCK_SIZE - 1), n;
-
-	if (in) {
-		n = min_t(u32, len, NVFS_BLOCK_SIZE - in);
-		nvfs_sectors_or(&m->sectors[blk++],
-				(u8)((BIT(n >> SECTOR_SHIFT) - 1) << (in >> SECTOR_SHIFT)));
-		len -= n;
-	}
-	n = len >> NVFS_BLOCK_SHIFT;
-	memset(m->sectors + blk, NVFS_SECTORS_ALL, n);
-	len &= NVFS_BLOCK_SIZE - 1;
-	if (len)
-		nvfs_sectors_or(&m->sectors[blk + n], (u8)(BIT(len >> SECTOR_SHIFT) - 1));
+	nvfs_sectors_mark(m->sectors, pos, len);
 }

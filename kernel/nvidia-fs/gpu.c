@@ -22,6 +22,9 @@
 #include "nvidia-fs.h"
 #include "log.h"
 
+/* blocks of a pin are numbered with 32 bits, and one number means none */
+#define NVFS_MAX_PIN ((u64)S32_MAX << NVFS_BLOCK_SHIFT)
+
 struct nvfs_gpu_ops {
 	typeof(&nvidia_p2p_get_pages) get;
 	typeof(&nvidia_p2p_put_pages) put;
@@ -245,7 +248,7 @@ int nvfs_gpu_pin(struct nvfs_mapping *m, u64 va, u64 len)
 		return r;
 	memset(pin, 0, sizeof(*pin));
 	r = -EINVAL;
-	if (len >> NVFS_GPU_PAGE_SHIFT > S32_MAX)
+	if (len > NVFS_MAX_PIN)
 		goto put_ops;
 	pin->va = va;
 	pin->len = len;

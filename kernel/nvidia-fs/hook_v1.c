@@ -86,8 +86,9 @@ static bool nvfs_sg_push(struct nvfs_sg_walk *w, struct page *page, unsigned int
 {
 	bool last;
 
+	/* the same mapping, the next block, the next GPU byte, and the same run as before */
 	if (w->sg && w->end.m == pl->m && w->end.pos == pl->pos && w->end.gpu_off == pl->gpu_off &&
-	    pl->gpu_off && nvfs_run_left(pl->m, pl->gpu_off - 1) > 1) {
+	    nvfs_run_left(pl->m, pl->gpu_off - 1) > 1) {
 		w->sg->length += len;
 	} else {
 		if (!w->next)
@@ -344,14 +345,17 @@ static void nvfs_hook_attach(struct nvfs_hook *h)
 	const char *reason = NULL;
 	int r = 0;
 
-	if (!reg && !unreg)
+	if (!reg && !unreg) {
 		reason = "no loaded module exports its hook: is it loaded, and is it the patched one?";
-	else if (!reg)
+	} else if (!reg) {
 		reason = "half a hook: the register symbol is missing";
-	else if (!unreg)
+	} else if (!unreg) {
 		reason = "half a hook: the unregister symbol is missing";
-	else if ((r = reg(&nvfs_v1_ops)))
-		reason = "it refused the v1 table";
+	} else {
+		r = reg(&nvfs_v1_ops);
+		if (r)
+			reason = "it refused the v1 table";
+	}
 
 	if (reason) {
 		if (reason != h->reason)	/* a new one */
@@ -402,8 +406,10 @@ void nvfs_hooks_detach(void)
 
 static const char *nvfs_hook_version(const struct nvfs_hook *h)
 {
-	struct device_driver *drv = h->pci_driver ? driver_find(h->pci_driver, &pci_bus_type) : NULL;
+	struct device_driver *drv = NULL;
 
+	if (h->pci_driver)
+		drv = driver_find(h->pci_driver, &pci_bus_type);
 	return drv && drv->owner ? drv->owner->version : NULL;
 }
 

@@ -15,6 +15,7 @@
 #include <linux/bvec.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/ktime.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/stat.h>
@@ -238,7 +239,7 @@ static ssize_t nvfs_window(const struct nvfs_req *rq, size_t len)
 {
 	struct nvfs_mapping *m = rq->m;
 	struct bio_vec on_stack[NVFS_BVECS_ON_STACK], *bv = on_stack;
-	u32 n = len >> NVFS_BLOCK_SHIFT, first, nbv, bad;
+	u32 n = len >> NVFS_BLOCK_SHIFT, first, nbv, bad, regions;
 	ssize_t r;
 
 	r = nvfs_blocks_take(m, n, rq->gpu_off >> NVFS_BLOCK_SHIFT, &first);
@@ -257,9 +258,13 @@ static ssize_t nvfs_window(const struct nvfs_req *rq, size_t len)
 		kvfree(bv);
 	if (r <= 0)
 		goto give;
-	bad = nvfs_blocks_unmapped(m, first, r);
+	bad = nvfs_blocks_unmapped(m, first, r, &regions);
 	if (bad) {
-		nvfs_stat_add(NVFS_ST_UNMAPPED_BLOCKS, bad);
+		if (!rq->write) {
+			nvfs_stat_inc(NVFS_ST_SPARSE_IO);
+			nvfs_stat_add(NVFS_ST_SPARSE_HOLES, regions);
+			nvfs_stat_add(NVFS_ST_SPARSE_BLOCKS, bad);
+		}
 		nvfs_say("%s: %pD, %zd bytes at %lld: %u of %llu blocks were not moved by DMA (a hole, or %s went through the CPU): the request fails (-EIO)\n",
 			 nvfs_dir(rq->write), rq->file, r, rq->pos, bad,
 			 DIV_ROUND_UP_ULL(r, NVFS_BLOCK_SIZE),
@@ -321,14 +326,24 @@ static int nvfs_state_errno(enum nvfs_state state, bool write)
 	return -EBUSY;
 }
 
-static void nvfs_account(bool write, ssize_t r)
+/* start: when the request began, or 0 when the statistics were off then */
+static void nvfs_account(bool write, ssize_t r, u64 start)
 {
 	if (r < 0) {
 		nvfs_stat_inc(write ? NVFS_ST_WRITE_ERR : NVFS_ST_READ_ERR);
-	} else if (READ_ONCE(nvfs_rw_stats_enabled)) {
+	} else if (start) {
 		nvfs_stat_inc(write ? NVFS_ST_WRITE_OK : NVFS_ST_READ_OK);
 		nvfs_stat_add(write ? NVFS_ST_WRITE_BYTES : NVFS_ST_READ_BYTES, r);
+		nvfs_stat_add(write ? NVFS_ST_WRITE_NS : NVFS_ST_READ_NS,
+			      ktime_get_ns() - start);
 	}
+}
+
+/* fewer blocks than bytes: it has holes, or looks as if */
+static bool nvfs_is_sparse(const struct inode *inode)
+{
+	return S_ISREG(inode->i_mode) &&
+	       (u64)inode->i_blocks << SECTOR_SHIFT < (u64)i_size_read(inode);
 }
 
 static ssize_t nvfs_rw_file(struct file *file, const struct nvfs_ioctl_ioargs *a, bool write)
@@ -361,6 +376,8 @@ static ssize_t nvfs_rw_file(struct file *file, const struct nvfs_ioctl_ioargs *a
 		r = nvfs_check_direct(file);
 	if (r)
 		goto put;
+	if (!write && nvfs_is_sparse(file_inode(file)))
+		nvfs_stat_inc(NVFS_ST_SPARSE);
 	rq.gpu_off = rq.m->page_off + a->devptroff;
 	r = nvfs_windows(&rq, a->size);
 put:
@@ -375,10 +392,13 @@ put:
 int nvfs_rw(struct nvfs_ioctl_ioargs *a, bool write)
 {
 	struct file *file;
+	u64 start = 0;
 	ssize_t r;
 
-	if (READ_ONCE(nvfs_rw_stats_enabled))
+	if (READ_ONCE(nvfs_rw_stats_enabled)) {
 		nvfs_stat_inc(write ? NVFS_ST_WRITE : NVFS_ST_READ);
+		start = ktime_get_ns();
+	}
 	nvfs_stat_inc(write ? NVFS_ST_OPS_WRITE : NVFS_ST_OPS_READ);
 	r = nvfs_check_range(a);
 	if (r) {
@@ -396,7 +416,7 @@ int nvfs_rw(struct nvfs_ioctl_ioargs *a, bool write)
 	fput(file);
 out:
 	nvfs_stat_dec(write ? NVFS_ST_OPS_WRITE : NVFS_ST_OPS_READ);
-	nvfs_account(write, r);
+	nvfs_account(write, r, start);
 	a->ioctl_return = r;
 	return r < 0 ? r : 0;
 }

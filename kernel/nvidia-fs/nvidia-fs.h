@@ -162,7 +162,7 @@ int nvfs_blocks_take(struct nvfs_mapping *m, u32 n, u32 gpu_blk, u32 *first);
 void nvfs_blocks_give(struct nvfs_mapping *m, u32 first, u32 n);
 void nvfs_blocks_wake_all(struct nvfs_mapping *m);
 u32 nvfs_blocks_bvec(struct nvfs_mapping *m, u32 first, u32 n, struct bio_vec *bv, u32 max);
-u32 nvfs_blocks_unmapped(struct nvfs_mapping *m, u32 first, size_t len);
+u32 nvfs_blocks_unmapped(struct nvfs_mapping *m, u32 first, size_t len, u32 *regions);
 void nvfs_blocks_mark(struct nvfs_mapping *m, u64 pos, u32 len);
 
 /* gpu.c: the only file that calls nvidia_p2p_* */
@@ -215,7 +215,8 @@ enum nvfs_stat {
 	NVFS_ST_MAP, NVFS_ST_MAP_OK, NVFS_ST_MAP_ERR, NVFS_ST_MAP_FREE, NVFS_ST_CALLBACK,
 	NVFS_ST_MAP_ACTIVE, NVFS_ST_DELAY_FREE,
 	NVFS_ST_MIXED, NVFS_ST_SG_EXT, NVFS_ST_DMA_MAP_ERR, NVFS_ST_DMA_REF_ERR,
-	NVFS_ST_UNMAPPED_BLOCKS, NVFS_ST_OPS_READ, NVFS_ST_OPS_WRITE,
+	NVFS_ST_SPARSE, NVFS_ST_SPARSE_IO, NVFS_ST_SPARSE_HOLES, NVFS_ST_SPARSE_BLOCKS,
+	NVFS_ST_READ_NS, NVFS_ST_WRITE_NS, NVFS_ST_OPS_READ, NVFS_ST_OPS_WRITE,
 	NVFS_ST_OPENS, NVFS_ST_SHADOW_BYTES,
 	NVFS_ST_COUNT,
 };

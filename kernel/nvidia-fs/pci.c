@@ -15,7 +15,7 @@
 
 #define NVFS_DRAIN_MS 5000
 
-DEFINE_MUTEX(nvfs_topo_lock);
+DEFINE_MUTEX(nvfs_topo_lock);		/* peers, and which mappings are mapped for them */
 
 /* slots are filled and cleared under nvfs_topo_lock, read under RCU */
 static struct nvfs_peer __rcu *nvfs_peer[NVFS_MAX_PEERS];
@@ -79,8 +79,8 @@ out:
 
 static bool nvfs_peer_drained(struct nvfs_peer *p, unsigned int ms)
 {
-	while (atomic_read(&p->segments) && ms--)
-		msleep(1);
+	for (; atomic_read(&p->segments) && ms; ms -= 20)
+		msleep(20);
 	return !atomic_read(&p->segments);
 }
 

@@ -44,6 +44,7 @@ static int stats_open(struct inode *inode, struct file *file)
 	return single_open(file, stats_show, NULL);
 }
 
+/* by root, who may whatever the mode says */
 static ssize_t stats_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
 	nvfs_stats_reset();
@@ -67,7 +68,7 @@ int nvfs_proc_init(void)
 	    proc_create_single("devcount", 0444, nvfs_proc, devcount_show) &&
 	    proc_create_single("modules", 0444, nvfs_proc, modules_show) &&
 	    proc_create_single("opengds", 0444, nvfs_proc, opengds_show) &&
-	    proc_create("stats", 0644, nvfs_proc, &stats_ops))
+	    proc_create("stats", 0444, nvfs_proc, &stats_ops))
 		return 0;
 	nvfs_proc_exit();
 	return -ENOMEM;

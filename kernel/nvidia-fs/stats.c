@@ -3,8 +3,10 @@
  * stats.c - counters, one set a CPU, summed when read. A counter of things that exist
  * (opens, active mappings) may be negative on one CPU; only the sum means something.
  */
+#include <linux/math64.h>
 #include <linux/percpu.h>
 #include <linux/seq_file.h>
+#include <linux/time64.h>
 
 #include "nvidia-fs.h"
 
@@ -56,29 +58,52 @@ static void show(struct seq_file *s, const char *name, enum nvfs_stat which, cha
 	seq_printf(s, "%s=%lld%c", name, nvfs_stat_sum(which), end);
 }
 
-static void show_rw(struct seq_file *s)
+/* what a mean is made of: totals of the requests that succeeded */
+static void show_speed(struct seq_file *s, const char *name, enum nvfs_stat ok,
+		       enum nvfs_stat bytes, enum nvfs_stat ns)
 {
+	u64 n = nvfs_stat_sum(ok), us = div_u64(nvfs_stat_sum(ns), NSEC_PER_USEC);
+	u64 mib = (u64)nvfs_stat_sum(bytes) >> 20;
+
+	seq_printf(s, "%s\t\t\t\t: Bandwidth(MiB/s)=%llu Avg-Latency(usec)=%llu\n", name,
+		   us ? div64_u64(mib * USEC_PER_SEC, us) : 0, n ? div64_u64(us, n) : 0);
+}
+
+static void show_reads(struct seq_file *s)
+{
+	seq_puts(s, "Reads\t\t\t\t: ");
 	if (nvfs_rw_stats_enabled) {
-		seq_puts(s, "Reads\t\t\t\t: ");
 		show(s, "n", NVFS_ST_READ, ' ');
 		show(s, "ok", NVFS_ST_READ_OK, ' ');
-		show(s, "err", NVFS_ST_READ_ERR, ' ');
+	}
+	show(s, "err", NVFS_ST_READ_ERR, ' ');
+	if (nvfs_rw_stats_enabled)
 		seq_printf(s, "readMiB=%lld ", nvfs_stat_sum(NVFS_ST_READ_BYTES) >> 20);
-		show(s, "io_state_err", NVFS_ST_READ_STATE, '\n');
-		seq_puts(s, "Writes\t\t\t\t: ");
+	show(s, "io_state_err", NVFS_ST_READ_STATE, '\n');
+	if (nvfs_rw_stats_enabled)
+		show_speed(s, "Reads", NVFS_ST_READ_OK, NVFS_ST_READ_BYTES, NVFS_ST_READ_NS);
+	seq_puts(s, "Sparse Reads\t\t\t: ");
+	show(s, "n", NVFS_ST_SPARSE, ' ');
+	show(s, "io", NVFS_ST_SPARSE_IO, ' ');
+	show(s, "holes", NVFS_ST_SPARSE_HOLES, ' ');
+	show(s, "pages", NVFS_ST_SPARSE_BLOCKS, '\n');
+}
+
+static void show_writes(struct seq_file *s)
+{
+	seq_puts(s, "Writes\t\t\t\t: ");
+	if (nvfs_rw_stats_enabled) {
 		show(s, "n", NVFS_ST_WRITE, ' ');
 		show(s, "ok", NVFS_ST_WRITE_OK, ' ');
-		show(s, "err", NVFS_ST_WRITE_ERR, ' ');
-		seq_printf(s, "writeMiB=%lld ", nvfs_stat_sum(NVFS_ST_WRITE_BYTES) >> 20);
-		show(s, "io_state_err", NVFS_ST_WRITE_STATE, '\n');
-		return;
 	}
-	seq_puts(s, "Reads\t\t\t\t: ");
-	show(s, "err", NVFS_ST_READ_ERR, ' ');
-	show(s, "io_state_err", NVFS_ST_READ_STATE, '\n');
-	seq_puts(s, "Writes\t\t\t\t: ");
 	show(s, "err", NVFS_ST_WRITE_ERR, ' ');
-	show(s, "io_state_err", NVFS_ST_WRITE_STATE, '\n');
+	if (nvfs_rw_stats_enabled)
+		seq_printf(s, "writeMiB=%lld ", nvfs_stat_sum(NVFS_ST_WRITE_BYTES) >> 20);
+	show(s, "io_state_err", NVFS_ST_WRITE_STATE, ' ');
+	/* the file system keeps its page cache coherent; there is no step of ours to count */
+	seq_puts(s, "pg-cache=0 pg-cache-fail=0 pg-cache-eio=0\n");
+	if (nvfs_rw_stats_enabled)
+		show_speed(s, "Writes", NVFS_ST_WRITE_OK, NVFS_ST_WRITE_BYTES, NVFS_ST_WRITE_NS);
 }
 
 void nvfs_stats_show(struct seq_file *s)
@@ -94,7 +119,10 @@ void nvfs_stats_show(struct seq_file *s)
 		   nvfs_stat_sum(NVFS_ST_SHADOW_BYTES) >> 20);
 	seq_printf(s, "Active Process: %lld\n",
 		   div_s64(nvfs_stat_sum(NVFS_ST_OPENS), nvfs_device_count ?: 1));
-	show_rw(s);
+	if (nvfs_rw_stats_enabled)
+		seq_puts(s, "Batches\t\t\t\t: n=0 ok=0 err=0 Avg-Submit-Latency(usec)=0\n");
+	show_reads(s);
+	show_writes(s);
 	seq_puts(s, "Mmap\t\t\t\t: ");
 	show(s, "n", NVFS_ST_MMAP, ' ');
 	show(s, "ok", NVFS_ST_MMAP_OK, ' ');
