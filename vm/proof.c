@@ -168,8 +168,7 @@ static int parse(const char *trace, const char *pci_txt, char **range, int range
 		if (ranges)
 			printf("range_bytes=%" PRIu64 "\n", hit);
 		printf("ram_bytes=%" PRIu64 "\nunresolved=%" PRIu64 "\nfailed_bytes=%" PRIu64
-		       "\nfaults=%" PRIu64 "\ncommands=%" PRIu64 "\n",
-		       c->ram, c->unresolved, c->failed, c->faults, c->commands);
+		       "\ncommands=%" PRIu64 "\n", c->ram, c->unresolved, c->failed, c->commands);
 	}
 	proof_trace_free(t);
 	proof_request_free(&req);

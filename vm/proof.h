@@ -41,7 +41,6 @@ struct proof_count {
 	uint64_t ram;			/* all other data bytes that were resolved */
 	uint64_t unresolved;		/* data bytes whose address has no translation */
 	uint64_t failed;		/* data bytes of commands that ended with an error */
-	uint64_t faults;		/* IOMMU fault events */
 	uint64_t commands;		/* reads, writes and compares that ended */
 	size_t extents;			/* how many of the trace's extents there were */
 };

@@ -40,6 +40,7 @@ struct piece {
 	uint64_t gpa;
 	uint64_t len;
 	bool resolved;
+	uint32_t entry;		/* which map_addr line it comes from */
 };
 
 struct command {
@@ -52,6 +53,7 @@ struct command {
 	struct piece *piece;
 	size_t pieces;
 	size_t room;
+	uint32_t entries;	/* map_addr lines so far */
 	size_t unresolved;	/* pieces that wait for a translation */
 	size_t first_open;	/* pieces before this one are resolved */
 };
@@ -292,6 +294,7 @@ static int piece_add(struct command *cmd, uint64_t iova, uint64_t len, bool tran
 	}
 	cmd->piece[cmd->pieces++] = (struct piece){
 		.iova = iova, .gpa = iova, .len = len, .resolved = !translated,
+		.entry = cmd->entries,
 	};
 	if (translated)
 		cmd->unresolved++;
@@ -301,20 +304,24 @@ static int piece_add(struct command *cmd, uint64_t iova, uint64_t len, bool tran
 static int on_map_addr(struct proof_trace *t, uint64_t iova, uint64_t len)
 {
 	struct command *cmd = t->now;
+	bool translated;
 	int ret = 0;
 
 	if (!cmd || !cmd->data)
 		return 0;
+	/* firmware reads the drives before the kernel turns the IOMMU on */
+	translated = t->pci.translated && cmd->dev >= 0;
 	/* what comes after the data is metadata */
 	if (len > cmd->left)
 		len = cmd->left;
 	cmd->left -= len;
+	cmd->entries++;
 	while (len && !ret) {
 		uint64_t n = len;
 
-		if (t->pci.translated && n > PROOF_PAGE - iova % PROOF_PAGE)
+		if (translated && n > PROOF_PAGE - iova % PROOF_PAGE)
 			n = PROOF_PAGE - iova % PROOF_PAGE;
-		ret = piece_add(cmd, iova, n, t->pci.translated);
+		ret = piece_add(cmd, iova, n, translated);
 		iova += n;
 		len -= n;
 	}
@@ -322,8 +329,28 @@ static int on_map_addr(struct proof_trace *t, uint64_t iova, uint64_t len)
 }
 
 /*
- * Does the translation of a page belong to this command? Then note it. Each piece is
- * translated by itself, in the order of the command, so the first that waits takes it.
+ * QEMU translates an entry of its list page by page: a huge page (mask above 4 KiB) serves
+ * all pieces of the entry that lie in it.
+ */
+static void resolve_entry(struct command *cmd, size_t i, uint64_t iova, uint64_t gpa,
+			  uint64_t mask)
+{
+	uint32_t entry = cmd->piece[i].entry;
+
+	for (; i < cmd->pieces && cmd->piece[i].entry == entry; i++) {
+		struct piece *p = &cmd->piece[i];
+
+		if (p->resolved || (p->iova & ~mask) != iova)
+			break;
+		p->gpa = gpa | (p->iova & mask);
+		p->resolved = true;
+		cmd->unresolved--;
+	}
+}
+
+/*
+ * Does the translation of a page belong to this command? Then note it. Every entry of the
+ * list is translated by itself, in order, so the first that waits for the page takes it.
  */
 static bool resolve(struct command *cmd, int dev, uint64_t iova, uint64_t gpa, uint64_t mask)
 {
@@ -332,19 +359,16 @@ static bool resolve(struct command *cmd, int dev, uint64_t iova, uint64_t gpa, u
 	if (!cmd->unresolved || (cmd->dev >= 0 && cmd->dev != dev))
 		return false;
 	for (i = cmd->first_open; i < cmd->pieces; i++) {
-		struct piece *p = &cmd->piece[i];
-
-		if (p->resolved || (p->iova & ~mask) != iova)
-			continue;
-		p->gpa = gpa | (p->iova & mask);
-		p->resolved = true;
-		cmd->unresolved--;
-		cmd->dev = dev;
-		while (cmd->first_open < cmd->pieces && cmd->piece[cmd->first_open].resolved)
-			cmd->first_open++;
-		return true;
+		if (!cmd->piece[i].resolved && (cmd->piece[i].iova & ~mask) == iova)
+			break;
 	}
-	return false;
+	if (i == cmd->pieces)
+		return false;
+	resolve_entry(cmd, i, iova, gpa, mask);
+	cmd->dev = dev;
+	while (cmd->first_open < cmd->pieces && cmd->piece[cmd->first_open].resolved)
+		cmd->first_open++;
+	return true;
 }
 
 static void on_translate(struct proof_trace *t, int dev, uint64_t iova, uint64_t gpa,
@@ -429,8 +453,6 @@ int proof_trace_line(struct proof_trace *t, const char *line)
 		if (sscanf(p, "cid %u cqid %u dw0 %*x dw1 %*x status %x", &cid, &queue,
 			   &status) == 3)
 			return on_completion(t, cid, queue, status);
-	} else if (event(line, "vtd_dmar_fault")) {
-		t->count.faults++;
 	}
 	return 0;
 }

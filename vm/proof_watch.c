@@ -182,7 +182,6 @@ static int evaluate(struct server *s, char *text, FILE *out, char *why, size_t w
 	fprintf(out, "ram_bytes=%" PRIu64 "\n", now->ram - from->ram);
 	fprintf(out, "unresolved=%" PRIu64 "\n", now->unresolved - from->unresolved);
 	fprintf(out, "failed_bytes=%" PRIu64 "\n", now->failed - from->failed);
-	fprintf(out, "faults=%" PRIu64 "\n", now->faults - from->faults);
 	fprintf(out, "commands=%" PRIu64 "\n", now->commands - from->commands);
 	fprintf(out, "bytes=%" PRIu64 "\n", content.bytes);
 	if (req.ranges)
@@ -208,7 +207,7 @@ static void record(struct server *s, const char *name, const char *text)
 		complain("cannot append to", path, -errno);
 		return;
 	}
-	fprintf(f, "checkpoint=%s", name);
+	fprintf(f, "checkpoint=%s ", name);
 	for (; *text; text++) {
 		if (*text != '\n')
 			fputc(*text, f);

@@ -120,11 +120,10 @@ static int gpu_open(struct inode *inode, struct file *file)
 	client->tgid = get_pid(task_tgid(current));
 	client->mapping = file->f_mapping;
 	client->pattern = GPU_SIM_CONTIG;
+	INIT_LIST_HEAD(&client->link);
 	INIT_LIST_HEAD(&client->mems);
+	/* no RM lock here: misc_open() holds a lock that all misc devices share */
 	file->private_data = client;
-	gpu_rm_lock();
-	list_add_tail(&client->link, &card->clients);
-	gpu_rm_unlock();
 	return 0;
 }
 
@@ -193,6 +192,8 @@ static int gpu_mem_add(struct gpu_client *client, struct gpu_mem *mem, u32 patte
 	mem->handle = card->next_handle;
 	card->next_handle += mem->size;
 	client->nmems++;
+	if (list_empty(&client->link))
+		list_add_tail(&client->link, &card->clients);
 	down_write(&card->life);
 	list_add_tail(&mem->link, &client->mems);
 	up_write(&card->life);

@@ -76,7 +76,7 @@ struct gpu_client {
 	struct gpu_card *card;		/* referenced; constant */
 	struct pid *tgid;		/* the process that opened it, referenced; constant */
 	struct address_space *mapping;	/* of the file, to zap its mappings; constant */
-	struct list_head link;		/* card->clients; RM lock */
+	struct list_head link;		/* card->clients, since its first mem; RM lock */
 	struct list_head mems;		/* W: RM lock + card->life; R: either */
 	u32 nmems;			/* RM lock */
 	u32 pattern;			/* RM lock */

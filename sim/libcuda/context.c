@@ -338,3 +338,10 @@ SIM_EXPORT CUresult cuCtxSynchronize(void)
 	pthread_mutex_unlock(&sim.lock);
 	return r;
 }
+
+SIM_ALIAS(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease");
+SIM_ALIAS(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset");
+SIM_ALIAS(cuDevicePrimaryCtxSetFlags_v2, "cuDevicePrimaryCtxSetFlags");
+SIM_ALIAS(cuCtxDestroy_v2, "cuCtxDestroy");
+SIM_ALIAS(cuCtxPushCurrent_v2, "cuCtxPushCurrent");
+SIM_ALIAS(cuCtxPopCurrent_v2, "cuCtxPopCurrent");

@@ -68,8 +68,8 @@ static bool env_pattern(struct gpu_sim_pattern_arg *arg)
 			return true;
 	}
 	fprintf(stderr,
-		"gpu-sim: GPU_SIM_SCATTER=%s: use contig, 2m, 64k, reverse, alternate or random:SEED\n",
-		text);
+		"gpu-sim: GPU_SIM_SCATTER=%s is unknown: use contig, 2m, 64k, reverse, "
+		"alternate or random:SEED\n", text);
 	return false;
 }
 
@@ -158,7 +158,7 @@ static CUresult start(void)
 	CUresult r;
 
 	if (!access("/proc/driver/nvidia/version", F_OK)) {
-		fprintf(stderr, "gpu-sim: the real GPU driver is loaded here: run without sim/run\n");
+		fprintf(stderr, "gpu-sim: a real GPU driver is loaded: run without sim/run\n");
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}
 	if (!env_pattern(&pattern))
@@ -413,3 +413,5 @@ SIM_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUd
 	}
 	return CUDA_ERROR_INVALID_VALUE;
 }
+
+SIM_ALIAS(cuDeviceGetUuid_v2, "cuDeviceGetUuid");

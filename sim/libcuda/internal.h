@@ -18,6 +18,10 @@
 #include "gpu_sim.h"
 
 #define SIM_EXPORT __attribute__((visibility("default")))
+/* The function under its first name as well, which programs may ask dlsym() for. */
+#define SIM_ALIAS(fn, old) \
+	extern __typeof__(fn) fn##_first __asm__(old) \
+		__attribute__((alias(#fn), visibility("default")))
 #define SIM_MAX_DEVICES GPU_SIM_MAX_CARDS
 #define SIM_BLOCK ((size_t)GPU_SIM_BLOCK_SIZE)
 #define SIM_GRAIN ((size_t)512)		/* small allocations are aligned to this */

@@ -469,3 +469,5 @@ SIM_EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 		return r;
 	return pFlags ? host_look(p, pFlags) : CUDA_ERROR_INVALID_VALUE;
 }
+
+SIM_ALIAS(cuMemHostRegister_v2, "cuMemHostRegister");

@@ -213,7 +213,7 @@ static void execute(CUstream handle, struct sim_op *op)
 		break;
 	}
 	/* write-combined stores are out before anybody is told */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__sync_synchronize();
 }
 
 static void op_free(struct sim_op *op)

@@ -394,8 +394,6 @@ SIM_EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd);
-
 SIM_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	CUresult r;
@@ -416,3 +414,11 @@ SIM_EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, 
 	pthread_mutex_unlock(&sim.lock);
 	return r;
 }
+
+SIM_ALIAS(cuStreamDestroy_v2, "cuStreamDestroy");
+SIM_ALIAS(cuEventDestroy_v2, "cuEventDestroy");
+SIM_ALIAS(cuEventElapsedTime_v2, "cuEventElapsedTime");
+SIM_ALIAS(cuStreamWriteValue32_v2, "cuStreamWriteValue32");
+SIM_ALIAS(cuStreamWriteValue64_v2, "cuStreamWriteValue64");
+SIM_ALIAS(cuStreamWaitValue32_v2, "cuStreamWaitValue32");
+SIM_ALIAS(cuStreamWaitValue64_v2, "cuStreamWaitValue64");
