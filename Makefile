@@ -64,6 +64,7 @@ check-guest: setup
 	@tests/run --guest --kernel $(KERNEL)
 
 check-debug: setup
+	@vm/kernels/debug >/dev/null
 	@tests/run --guest --kernel debug
 
 check-mutants: setup

@@ -226,7 +226,7 @@ static int lex_directive(struct lexer *lx)
 {
 	unsigned int line = lx->line;
 	bool dead = false;
-	size_t end, op, oplen;
+	size_t end = lx->pos, op, oplen;
 	char word[16];
 	int r;
 

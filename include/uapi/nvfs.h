@@ -47,7 +47,7 @@
  */
 struct nvfs_ioctl_map {
 	__s64 size;		/* GPU buffer, bytes */
-	__u64 pdevinfo;		/* PCI address of the GPU: domain << 32 | bus << 8 | devfn; a hint */
+	__u64 pdevinfo;		/* of the GPU: domain << 32 | bus << 8 | devfn; a hint */
 	__u64 cpuvaddr;		/* start of the mapping, exactly as mmap returned it */
 	__u64 gpuvaddr;		/* start of the GPU buffer, any alignment */
 	__u64 end_fence_addr;	/* in: a 4-KiB aligned writable page; out, on failure: -errno */
@@ -79,7 +79,7 @@ struct nvfs_ioctl_ioargs {
 
 #define NVFS_IO_SYNC (1u << 0)
 #define NVFS_IO_HIPRI (1u << 1)		/* accepted, without effect */
-#define NVFS_IO_ALLOWREADS (1u << 2)	/* accepted, without effect: a descriptor that may not be read is not read */
+#define NVFS_IO_ALLOWREADS (1u << 2)	/* accepted, without effect: no read past the file's mode */
 #define NVFS_IO_USE_RKEYS (1u << 3)
 #define NVFS_IO_OPTYPE_SHIFT 4
 #define NVFS_IO_OPTYPE_MASK (7u << NVFS_IO_OPTYPE_SHIFT)

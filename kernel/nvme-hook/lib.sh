@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2034,SC2154
 # Shared by prepare and make-patch. Source it; needs vm/lib.sh.
 
 hook=$top/kernel/nvme-hook

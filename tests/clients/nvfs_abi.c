@@ -209,8 +209,10 @@ static void map_rows(void)
 {
 	void *read_only = pages(4096, PROT_READ), *hole = pages(8192, PROT_READ | PROT_WRITE);
 	struct nvfs_ioctl_map again;
+	int ret;
 
-	munmap(hole, 4096);
+	if (mprotect(hole, 4096, PROT_NONE))
+		t_die("mprotect: %s", strerror(errno));
 	MAP("1 MiB", 0, (void)0);
 	MAP("as the library's cache", 0, m.is_bounce_buffer = 1);
 	MAP("size 0", -EINVAL, m.size = 0);
@@ -228,15 +230,15 @@ static void map_rows(void)
 	MAP("2^32 - 1 blocks", -EINVAL, m.sbuf_block = UINT32_MAX);
 	MAP("fence 0", -EINVAL, m.end_fence_addr = 0);
 	MAP("fence unaligned", -EINVAL, m.end_fence_addr += 8);
-	MAP("fence without memory", ANY_ERROR, m.end_fence_addr = (uintptr_t)hole);
+	MAP("fence without access", ANY_ERROR, m.end_fence_addr = (uintptr_t)hole);
 	MAP("fence read-only", ANY_ERROR, m.end_fence_addr = (uintptr_t)read_only);
 	MAP("fence in kernel space", ANY_ERROR, m.end_fence_addr = 0xffff888000000000ULL);
 
 	good_map(&again, ready.cpu, ready.fence);
-	verdict("MAP: a second time", ioctl(nv.fd[0], NVFS_IOCTL_MAP, &again), errno,
-		(long)again.end_fence_addr, -EBUSY);
+	ret = ioctl(nv.fd[0], NVFS_IOCTL_MAP, &again);
+	verdict("MAP: a second time", ret, errno, (long)again.end_fence_addr, -EBUSY);
 	munmap(read_only, 4096);
-	munmap((char *)hole + 4096, 4096);
+	munmap(hole, 8192);
 }
 
 /* -- the rest: numbers, pointers, and how much is copied -- */

@@ -36,7 +36,7 @@
 #define FILE_SEED 0xfa22
 #define SLOTS 6
 #define BUFFERS 3
-#define CALLS_A_WORKER 20000
+#define CALLS_A_WORKER 4000
 #define MAX_THREADS 8
 
 /* shared by all workers */

@@ -138,7 +138,8 @@ static void check_shape(const char *name, const struct gpu_sim_piece *p, int n, 
 
 	for (i = 1; i < n; i++)
 		rising += p[i].card_off > p[i - 1].card_off;
-	printf("%s: %d pieces for %zu KiB, %d of %d steps up\n", name, n, size >> 10, rising, n - 1);
+	printf("%s: %d pieces for %zu KiB, %d of %d steps up\n", name, n, size >> 10, rising,
+	       n - 1);
 	if (!strcmp(name, "contig"))
 		CHECK(n == 1);
 	else if (!strcmp(name, "2m"))
@@ -154,7 +155,7 @@ static void check_shape(const char *name, const struct gpu_sim_piece *p, int n, 
 static void pattern(const char *name)
 {
 	static struct gpu_sim_piece p[MAX_PIECES];
-	const size_t big = 16 * MIB, part = 5 * 65536 + 4096;
+	const size_t big = 8 * MIB, part = 5 * 65536 + 4096;
 	uint64_t *in = words(1, big), *out = malloc(big);
 	CUdeviceptr a, b, small[3];
 	int i;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # vm: --trace
-# time: 90
+# time: 60
 # Guards the direct path: a drive reads a file into GPU memory and writes GPU memory into
 # a file, ext4 and xfs, 4 KiB to 24 MiB, windows smaller and larger than the buffer.
 # Fails when GPU memory was not poisoned before, when its content afterwards, seen from

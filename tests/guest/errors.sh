@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# expect-log: I/O error, dev nvme0n1, sector
 # time: 40
 # Guards that each mistake has its own errno and a message with cause and next step: no
 # module, wrong version, no node, file without O_DIRECT, read-only and write-only fd,
@@ -13,7 +14,7 @@ t_expect "no module" ENODEV "/proc/driver/nvidia-fs/version: ENOENT: .*not loade
 	nvfs_try read --file /etc/hostname
 
 t_load
-t_mkfs ext4 0 /mnt
+t_mkfs ext4 0 /mnt 96M
 nvfs_copy make /mnt/f 1M 1 || t_fail "cannot make /mnt/f"
 
 mkdir -p "$t_tmp/proc" "$t_tmp/dev"
@@ -55,11 +56,13 @@ t_expect "host memory in place of GPU memory" EINVAL "pin of .*EINVAL: the GPU d
 
 # the driver's refusals, one for each errno that drivers give
 for e in 22:EINVAL 12:ENOMEM 524:ENOTSUPP 16:EBUSY; do
-	echo "1:${e%:*}" >/sys/module/gpu_sim/parameters/fault_get_pages
+	echo "-1:${e%:*}" >/sys/module/gpu_sim/parameters/fault_get_pages
 	t_expect "pin refused" "${e#*:}" "pin of 65536 bytes of GPU memory at 0x.*${e#*:}: " \
 		nvfs_try read --file /mnt/f
 done
 echo 0 >/sys/module/gpu_sim/parameters/fault_get_pages
+
+# the pin is made, but not for the drive: its requests fail, nothing moves
 echo "1:5" >/sys/module/gpu_sim/parameters/fault_dma_map
 t_expect "mapping for the drive refused" EIO "EIO" nvfs_try read --file /mnt/f
 echo 0 >/sys/module/gpu_sim/parameters/fault_dma_map

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# time: 180
+# time: 40
 # Guards that no sequence of calls hurts: structured random calls, valid ones mixed in, in
 # several threads, workers killed in the middle. Fails on a bug of nvfs_fuzz (see there),
 # on a bad line in the log, and when pins, DMA mappings, carriers or memory stay.
@@ -31,10 +31,14 @@ sed 's/^/  /' "$t_tmp/out"
 t_check_pins
 t_check "no shadow buffer stays" test "$(sed -n 's/^Active Shadow-Buffer (MiB): //p' $t_proc/stats)" = 0
 t_check "all VRAM is free" test "$(t_sim free_pages)" = "$(t_sim total_pages)"
-after=$(t_free_kb)
-lost=$((before - after))
-t_say "  free memory: $before kB before, $after kB after"
-# a mapping leaked has 64 KiB at least, and there were thousands
-t_check "memory is back (lost $lost kB, 16384 may be noise)" test $lost -lt 16384
+# a mapping leaked has 64 KiB at least, and there were thousands; what killed processes and
+# the block layer still hold comes back by itself, a leak does not
+t_memory_back() {
+	after=$(t_free_kb)
+	lost=$((before - after))
+	[ $lost -lt 16384 ]
+}
+t_wait 2 t_memory_back || t_bad "memory stays away"
+t_say "  free memory: $before kB before, $after kB after, $lost kB lost (16384 may be noise)"
 t_unload
 t_done

@@ -127,7 +127,7 @@ t_umount_all() {
 t_unload() {
 	local m
 	t_umount_all
-	t_loaded nvidia_fs && t_check_pins
+	if t_loaded nvidia_fs && t_loaded gpu_sim; then t_check_pins; fi
 	for m in nvidia-fs nvme gpu-sim; do
 		t_loaded "$m" || continue
 		timeout 30 rmmod "$m" || t_bad "rmmod $m: refs $(<"/sys/module/${m//-/_}/refcnt")"
@@ -162,13 +162,14 @@ t_drive() {
 	return 1
 }
 
-# t_mkfs TYPE N DIR: a fresh file system of drive N, mounted on DIR
+# t_mkfs TYPE N DIR [SIZE]: a fresh file system of drive N, mounted on DIR
 t_mkfs() {
-	local type=$1 n=$2 dir=$3 dev
+	local type=$1 n=$2 dir=$3 size=${4:-} dev
 	t_wait 20 t_drive "$n" >/dev/null || t_fail "drive $n (serial gds$n) did not appear"
 	dev=$(t_drive "$n")
+	# shellcheck disable=SC2086 # no word when it is empty
 	case $type in
-	ext4) mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=1 -J size=16 "$dev" ;;
+	ext4) mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=1 -J size=16 "$dev" $size ;;
 	xfs) mkfs.xfs -q -f -K "$dev" ;;
 	*) t_fail "t_mkfs: unknown type $type" ;;
 	esac || t_fail "mkfs.$type $dev"
@@ -204,13 +205,13 @@ t_run() {
 	return 0
 }
 
-# t_expect TEXT ERRNO REGEX COMMAND...: nvfs_try must fail with that errno and a message
-# that matches
+# t_expect TEXT ERRNO REGEX COMMAND...: nvfs_try must fail with that errno (a regex as well)
+# and a message that matches
 t_expect() {
 	local text=$1 errno=$2 regex=$3 out
 	shift 3
 	out=$("$@" 2>&1)
-	if [[ $out =~ ^"ERR $errno " ]] && grep -qE -- "$regex" <<<"$out"; then
+	if grep -qE "^ERR $errno " <<<"$out" && grep -qE -- "$regex" <<<"$out"; then
 		t_ok "$text: $errno"
 	else
 		t_bad "$text: wanted $errno /$regex/, got: $out"

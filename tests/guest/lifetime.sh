@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --cpus 2
 # vm: --topology ports --iommu on
-# time: 180
+# time: 60
 # Guards the ends of a mapping in the middle of I/O: SIGKILL, exit, munmap, cuMemFree and
 # closing the nodes, many rounds, with persistent and with callback pins; with a
 # translating IOMMU DMA to memory whose mapping is gone is a DMAR fault in the log. Fails

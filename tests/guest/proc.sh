@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# time: 15
+# time: 20
 # Guards the formats of /proc/driver/nvidia-fs/*, which libraries parse. Fails when a
 # line, a blank or a counter is not where the original has it.
 . "$(dirname "$0")/lib.sh"

@@ -3,7 +3,7 @@
 # vm: --trace --topology ports
 # vm: --trace --topology ports --iommu pt
 # vm: --trace --topology ports --iommu on
-# time: 90
+# time: 30
 # Guards the direct path where card and drive have a root port each: without an IOMMU,
 # with one that passes through, and with one that translates (addresses in the trace are
 # then resolved through it). Fails as direct.sh does, and on a DMAR fault in the log.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --trace --nvme 2 --gpus 2
 # vm: --trace --nvme 2 --gpus 2 --topology ports --iommu on
-# time: 90
+# time: 40
 # Guards several drives and several cards: each of the four pairs by itself, then all at
 # once, also with a translating IOMMU, where each drive has its own mapping of each card.
 # Fails when a byte crosses another card's BAR than the one asked for, when a pair gets

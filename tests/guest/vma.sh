@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# time: 20
+# time: 15
 # Guards what a process may do to its mapping: munmap or mprotect of a part, mremap,
 # MADV_DONTNEED, touches, fork. Fails when the kernel warns, when the wrong errno comes
 # back, or when the mapping no longer works after a refused call.

@@ -772,6 +772,7 @@ static void t_unregister_waits(void **state)
 	nvme_v1_unregister_nvfs_dma_ops();
 	kstub.waiting = NULL;
 	assert_int_equal(waits, 3);
+	assert_int_equal(kstub.syncs, 1);	/* readers without a reference are waited for, too */
 	assert_null(late);
 	assert_int_equal(kstub.live, 0);
 	(void)state;

@@ -59,6 +59,7 @@ struct kstub {
 	int fail_after;		/* that many more succeed, then they fail; -1: never */
 	int rcu_depth;
 	int lock_depth;
+	int syncs;		/* grace periods waited for */
 	char log[512];		/* the last line printed */
 	unsigned int lines;
 	void (*waiting)(void);	/* called while somebody waits for a completion */
@@ -185,7 +186,7 @@ static inline void mutex_unlock(struct mutex *m)
 #define rcu_access_pointer(p) ((p))
 #define rcu_assign_pointer(p, v) ((p) = (v))
 #define rcu_replace_pointer(p, v, c) (assert(c), kstub_swap((void **)&(p), (v)))
-#define synchronize_rcu() might_sleep()
+#define synchronize_rcu() (might_sleep(), (void)kstub.syncs++)
 
 static inline void *kstub_swap(void **p, void *v)
 {

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT
+/*
+ * t_sim_cuda.c - the simulated CUDA where there is no card: devices, contexts, memory,
+ * pointers, plain copies, and the runtime API.
+ */
+#include "t_sim.h"
+
+static void before_init(void **state)
+{
+	CUdeviceptr p;
+	CUstream s;
+	int n;
+
+	assert_int_equal(cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
+	assert_int_equal(cuMemAlloc(&p, 1), CUDA_ERROR_NOT_INITIALIZED);
+	assert_int_equal(cuStreamCreate(&s, 0), CUDA_ERROR_NOT_INITIALIZED);
+	assert_int_equal(cuStreamSynchronize(NULL), CUDA_ERROR_NOT_INITIALIZED);
+	assert_int_equal(gpu_sim_cards(), -ENODEV);
+	assert_int_equal(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuDriverGetVersion(&n));
+	assert_int_equal(n, CUDA_VERSION);
+	OK(cuInit(0));
+	assert_int_equal(cuMemAlloc(&p, 1), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void devices(void **state)
+{
+	char name[64], pci[32];
+	CUuuid a, b;
+	CUdevice d;
+	size_t size;
+	int n, v;
+
+	OK(cuDeviceGetCount(&n));
+	assert_int_equal(n, 2);
+	assert_int_equal(gpu_sim_cards(), 0);
+	assert_int_equal(cuDeviceGet(&d, 2), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(cuDeviceGet(&d, -1), CUDA_ERROR_INVALID_DEVICE);
+	OK(cuDeviceGetName(name, sizeof(name), 0));
+	assert_non_null(strstr(name, "simulated"));
+	OK(cuDeviceTotalMem(&size, 1));
+	assert_int_equal(size, 64 * MIB);
+	OK(cuDeviceGetUuid(&a, 0));
+	OK(cuDeviceGetUuid(&b, 1));
+	assert_memory_not_equal(&a, &b, sizeof(a));
+	assert_int_equal(cuDeviceGetPCIBusId(pci, 12, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuDeviceGetPCIBusId(pci, 13, 1));
+	OK(cuDeviceGetByPCIBusId(&d, pci));
+	assert_int_equal(d, 1);
+	assert_int_equal(cuDeviceGetByPCIBusId(&d, "0000:77:00.0"), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(cuDeviceGetByPCIBusId(&d, "nonsense"), CUDA_ERROR_INVALID_VALUE);
+	OK(cuDeviceGetAttribute(&v, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 0));
+	assert_int_equal(v, 1);
+	OK(cuDeviceGetAttribute(&v, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 0));
+	assert_int_equal(v, 0);
+	OK(cuDeviceGetAttribute(&v, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 1));
+	assert_int_equal(v, 1);
+	assert_int_equal(cuDeviceGetAttribute(&v, 100000, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void contexts(void **state)
+{
+	CUcontext own, got;
+	unsigned int flags;
+	CUdeviceptr p;
+	size_t free_bytes, total;
+	CUdevice d;
+	int active;
+
+	OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+	assert_int_equal(active, 1);
+	OK(cuDevicePrimaryCtxGetState(1, &flags, &active));
+	assert_int_equal(active, 0);
+	assert_int_equal(cuDevicePrimaryCtxRelease(1), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(cuCtxDestroy(ctx), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxCreate(&own, NULL, CU_CTX_SCHED_BLOCKING_SYNC, 1));
+	OK(cuCtxGetCurrent(&got));
+	assert_ptr_equal(got, own);
+	OK(cuCtxGetDevice(&d));
+	assert_int_equal(d, 1);
+	/* what lives in a context ends with it */
+	p = alloc(8 * MIB);
+	OK(cuMemsetD8(p, 1, 8 * MIB));
+	OK(cuMemGetInfo(&free_bytes, &total));
+	assert_int_equal(free_bytes, total - 8 * MIB);
+	OK(cuCtxDestroy(own));
+	OK(cuCtxGetCurrent(&got));
+	assert_ptr_equal(got, ctx);
+	assert_int_equal(cuCtxPushCurrent(own), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxCreate(&own, NULL, 0, 1));
+	OK(cuMemGetInfo(&free_bytes, &total));
+	assert_int_equal(free_bytes, total);
+	OK(cuCtxPopCurrent(&got));
+	assert_ptr_equal(got, own);
+	OK(cuCtxDestroy(own));
+	OK(cuCtxSetCurrent(NULL));
+	assert_int_equal(cuCtxPopCurrent(&got), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxSetCurrent(ctx));
+}
+
+static void memory(void **state)
+{
+	CUdeviceptr a, b, c, base;
+	size_t size, free_bytes, total;
+
+	OK(cuMemGetInfo(&free_bytes, &total));
+	assert_int_equal(cuMemAlloc(&a, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemAlloc(&a, total + 1), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAlloc(&a, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemFree(0));
+
+	/* small ones share a 2-MiB block, aligned to 512 bytes */
+	a = alloc(1);
+	b = alloc(1000);
+	c = alloc(512);
+	assert_int_equal(a % (2 * MIB), 0);
+	assert_int_equal(b - a, 512);
+	assert_int_equal(c - b, 1024);
+	OK(cuMemGetAddressRange(&base, &size, b + 999));
+	assert_int_equal(base, b);
+	assert_int_equal(size, 1000);
+	assert_int_equal(cuMemGetAddressRange(&base, &size, b + 1000), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(cuMemFree(b + 1), CUDA_ERROR_INVALID_VALUE);
+
+	/* a gap is used again, and is poison again */
+	assert_true(poisoned(b, 1000));
+	OK(cuMemsetD8(b, 7, 1000));
+	assert_false(poisoned(b, 1000));
+	OK(cuMemFree(b));
+	assert_int_equal(cuMemFree(b), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(alloc(900), b);
+	assert_true(poisoned(b, 896));
+
+	/* large ones have blocks of their own */
+	base = alloc(3 * MIB);
+	assert_int_equal(base % (2 * MIB), 0);
+	assert_true(poisoned(base, 3 * MIB));
+	OK(cuMemFree(a));
+	OK(cuMemFree(b));
+	OK(cuMemFree(c));
+	OK(cuMemFree(base));
+	a = alloc(total);
+	assert_int_equal(cuMemAlloc(&b, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemFree(a));
+}
+
+static void copies(void **state)
+{
+	char in[4096], out[4096];
+	CUdeviceptr a = alloc(4096), b = alloc(4096);
+	size_t i;
+
+	for (i = 0; i < sizeof(in); i++)
+		in[i] = (char)(i * 7);
+	OK(cuMemcpyHtoD(a, in, sizeof(in)));
+	OK(cuMemcpyDtoD(b + 8, a, 4000));
+	OK(cuMemcpyDtoH(out, b + 8, 4000));
+	assert_memory_equal(in, out, 4000);
+	OK(cuMemcpy((uintptr_t)out, a + 96, 4000));
+	assert_memory_equal(in + 96, out, 4000);
+	OK(cuMemcpyHtoD(a, in, 0));
+	OK(cuMemsetD32(b, 0x01020304, 1024));
+	OK(cuMemcpyDtoH(out, b, 4096));
+	assert_int_equal(out[0], 4);
+	assert_int_equal(out[4095], 1);
+	assert_int_equal(cuMemsetD32(b + 2, 0, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemsetD8(b, 0, 4097), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemsetD32(b, 0, SIZE_MAX / 2), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemcpyHtoD(a, in, 4097), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemcpyHtoD(a + 4096 * 2, in, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemcpyHtoD((uintptr_t)out, in, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemcpyDtoH((void *)(uintptr_t)a, b, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemcpyDtoH(NULL, b, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree(a));
+	OK(cuMemFree(b));
+}
+
+static void pointers(void **state)
+{
+	CUpointer_attribute ask[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+				      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+				      CU_POINTER_ATTRIBUTE_RANGE_SIZE };
+	CUdeviceptr a = alloc(5000), b = alloc(3 * MIB), start, device;
+	unsigned long long id1, id2;
+	unsigned int type, flags;
+	size_t size;
+	int ordinal, local;
+	void *answer[] = { &type, &ordinal, &size };
+	void *host;
+
+	OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a + 4999));
+	assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
+	OK(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, b + MIB));
+	assert_int_equal(start, b);
+	OK(cuPointerGetAttribute(&id1, CU_POINTER_ATTRIBUTE_BUFFER_ID, a));
+	OK(cuPointerGetAttribute(&id2, CU_POINTER_ATTRIBUTE_BUFFER_ID, b));
+	assert_true(id1 != id2);
+	OK(cuMemFree(b));
+	b = alloc(3 * MIB);
+	OK(cuPointerGetAttribute(&id1, CU_POINTER_ATTRIBUTE_BUFFER_ID, b));
+	assert_true(id1 != id2);
+	assert_int_equal(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					       (uintptr_t)&local), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, a),
+			 CUDA_ERROR_INVALID_VALUE);
+	OK(cuPointerGetAttributes(3, ask, answer, b));
+	assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
+	assert_int_equal(ordinal, 0);
+	assert_int_equal(size, 3 * MIB);
+	OK(cuPointerGetAttributes(3, ask, answer, (uintptr_t)&local));
+	assert_int_equal(type, 0);
+	assert_int_equal(ordinal, -2);
+	OK(cuMemFree(a));
+	OK(cuMemFree(b));
+
+	host = aligned_alloc(4096, 8192);
+	OK(cuMemHostRegister(host, 8192, CU_MEMHOSTREGISTER_PORTABLE));
+	assert_int_equal(cuMemHostRegister((char *)host + 4096, 8192, 0),
+			 CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	OK(cuMemHostGetDevicePointer(&device, (char *)host + 100, 0));
+	assert_int_equal(device, (uintptr_t)host + 100);
+	OK(cuMemHostGetFlags(&flags, host));
+	assert_int_equal(flags, CU_MEMHOSTREGISTER_PORTABLE);
+	OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)host + 1));
+	assert_int_equal(type, CU_MEMORYTYPE_HOST);
+	assert_int_equal(cuMemFreeHost(host), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemHostUnregister((char *)host + 1),
+			 CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	OK(cuMemHostUnregister(host));
+	assert_int_equal(cuMemHostGetDevicePointer(&device, host, 0), CUDA_ERROR_INVALID_VALUE);
+	free(host);
+	assert_int_equal(gpu_sim_where(&local, 4, NULL, 0), -ENODEV);
+}
+
+static void entry_points(void **state)
+{
+	CUdriverProcAddressQueryResult status;
+	CUresult (*get_count)(int *);
+	const char *text;
+	void *fn, *older;
+	int n;
+
+	OK(cuGetProcAddress("cuDeviceGetCount", &fn, 12000, 0, &status));
+	assert_int_equal(status, CU_GET_PROC_ADDRESS_SUCCESS);
+	memcpy(&get_count, &fn, sizeof(fn));
+	OK(get_count(&n));
+	assert_int_equal(n, 2);
+	OK(cuGetProcAddress("cuCtxCreate", &older, 10000, 0, &status));
+	OK(cuGetProcAddress("cuCtxCreate", &fn, 13000, 0, &status));
+	assert_ptr_not_equal(fn, older);
+	OK(cuGetProcAddress("cuNothing", &fn, 13000, 0, &status));
+	assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+	assert_null(fn);
+	OK(cuGetProcAddress("cuLaunchHostFunc", &fn, 9000, 0, &status));
+	assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+	assert_int_equal(cuGetProcAddress("cuNothing", &fn, 13000, 0, NULL), CUDA_ERROR_NOT_FOUND);
+
+	OK(cuGetErrorName(CUDA_ERROR_NOT_READY, &text));
+	assert_string_equal(text, "CUDA_ERROR_NOT_READY");
+	OK(cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
+	assert_string_equal(text, "out of memory");
+	assert_int_equal(cuGetErrorName((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
+	assert_null(text);
+}
+
+static void runtime(void **state)
+{
+	struct cudaPointerAttributes attr;
+	unsigned char in[3000], out[3000];
+	cudaStream_t s;
+	void *dev, *host;
+	int n;
+
+	assert_int_equal(cudaGetDeviceCount(&n), cudaSuccess);
+	assert_int_equal(n, 2);
+	assert_int_equal(cudaSetDevice(2), cudaErrorInvalidDevice);
+	assert_int_equal(cudaPeekAtLastError(), cudaErrorInvalidDevice);
+	assert_int_equal(cudaGetLastError(), cudaErrorInvalidDevice);
+	assert_int_equal(cudaGetLastError(), cudaSuccess);
+	assert_int_equal(cudaSetDevice(1), cudaSuccess);
+	assert_int_equal(cudaGetDevice(&n), cudaSuccess);
+	assert_int_equal(n, 1);
+	assert_int_equal(cudaMalloc(&dev, sizeof(in)), cudaSuccess);
+	memset(in, 0x3c, sizeof(in));
+	assert_int_equal(cudaMemcpy(dev, in, sizeof(in), cudaMemcpyHostToDevice), cudaSuccess);
+	assert_int_equal(cudaMemset((char *)dev + 10, 1, 5), cudaSuccess);
+	assert_int_equal(cudaMemcpy(out, dev, sizeof(in), cudaMemcpyDefault), cudaSuccess);
+	memset(in + 10, 1, 5);
+	assert_memory_equal(in, out, sizeof(in));
+	assert_int_equal(cudaPointerGetAttributes(&attr, dev), cudaSuccess);
+	assert_int_equal(attr.type, cudaMemoryTypeDevice);
+	assert_int_equal(attr.device, 1);
+	assert_int_equal(cudaPointerGetAttributes(&attr, in), cudaSuccess);
+	assert_int_equal(attr.type, cudaMemoryTypeUnregistered);
+	assert_int_equal(cudaMallocHost(&host, 3000), cudaSuccess);
+	assert_int_equal(cudaStreamCreate(&s), cudaSuccess);
+	assert_int_equal(cudaMemcpyAsync(host, dev, 3000, cudaMemcpyDeviceToHost, s), cudaSuccess);
+	assert_int_equal(cudaStreamSynchronize(s), cudaSuccess);
+	assert_memory_equal(in, host, 3000);
+	assert_int_equal(cudaMemcpy(out, dev, 3001, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+	assert_int_equal(cudaMemcpy(out, dev, 1, (enum cudaMemcpyKind)9),
+			 cudaErrorInvalidMemcpyDirection);
+	assert_string_equal(cudaGetErrorName(cudaGetLastError()),
+			    "cudaErrorInvalidMemcpyDirection");
+	assert_int_equal(cudaStreamDestroy(s), cudaSuccess);
+	assert_int_equal(cudaFreeHost(host), cudaSuccess);
+	assert_int_equal(cudaFree(dev), cudaSuccess);
+	assert_int_equal(cudaFree(NULL), cudaSuccess);
+	assert_int_equal(cudaDeviceReset(), cudaSuccess);
+	assert_int_equal(cudaSetDevice(0), cudaSuccess);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(before_init),
+		T_SIM(devices),
+		T_SIM(contexts),
+		T_SIM(memory),
+		T_SIM(copies),
+		T_SIM(pointers),
+		T_SIM(entry_points),
+		T_SIM(runtime),
+	};
+
+	settings();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
