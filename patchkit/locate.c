@@ -258,7 +258,8 @@ int pk_find_struct(const struct pk_source *s, const char *name, struct pk_span *
 		if (found++)
 			return pk_refuse(err, PK_E104_ANCHOR_AMBIGUOUS,
 					 "%s:%u: struct %s: expected one definition, found another at line %u",
-					 s->name, s->tok[body->first - 1].line, name, s->tok[i].line);
+					 s->name, s->tok[body->first - 1].line, name,
+					 s->tok[i].line);
 		*body = (struct pk_span) { i + 3, close };
 	}
 	if (!found)

@@ -67,7 +67,9 @@ static uint64_t all_bars(const char *line)
 
 static int report(const char *dir)
 {
-	static const char *const columns[] = { "range_bytes", "ram_bytes", "unresolved", "poisoned" };
+	static const char *const columns[] = {
+		"range_bytes", "ram_bytes", "unresolved", "poisoned",
+	};
 	char path[4096], *line = NULL, a[256], b[256];
 	size_t room = 0, i;
 	FILE *f;

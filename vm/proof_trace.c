@@ -65,7 +65,7 @@ struct proof_trace {
 	size_t ext_room;
 	struct command *first;		/* in flight, oldest first */
 	struct command **last;
-	struct command *now;		/* the command whose lines are being read; in the list */
+	struct command *now;		/* the one whose lines are being read; in the list */
 	int last_dev;			/* PCI address of the last translation */
 	uint64_t offset;		/* bytes of the file that were read */
 	char *tail;			/* a line whose end is not there yet */

@@ -23,7 +23,8 @@
 
 #include "proof.h"
 
-#define REQUEST_MAX	(16u << 20)	/* a scattered gigabyte in 64-KiB ranges has 16384 lines */
+/* a gigabyte of scattered 64-KiB pages has 16384 ranges, about 600 KiB of text */
+#define REQUEST_MAX	(16u << 20)
 
 struct section {
 	struct section *next;

@@ -41,9 +41,9 @@
 #define NVFS_FT_NEEDED (NVFS_FT_PREP_SGLIST | NVFS_FT_MAP_SGLIST)
 
 struct nvfs_user {
-	const struct nvfs_dma_rw_ops *ops;	/* the provider's, valid until unregister returns */
-	struct percpu_ref inflight;		/* one a GPU request, and one of ours till unregister */
-	struct completion idle;			/* inflight reached zero */
+	const struct nvfs_dma_rw_ops *ops;	/* the provider's; valid until unregister returns */
+	struct percpu_ref inflight;	/* one of each GPU request, one of ours until unregister */
+	struct completion idle;		/* inflight reached zero */
 };
 
 struct nvfs_user __rcu *nvfs_user;

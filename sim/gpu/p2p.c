@@ -102,7 +102,7 @@ static struct gpu_pin *gpu_pin_find(const struct nvidia_p2p_page_table *table)
 	return NULL;
 }
 
-static void gpu_dma_free(struct gpu_card *card, struct gpu_dma *dma)
+static void gpu_dma_free(struct gpu_dma *dma)
 {
 	u32 i;
 
@@ -124,7 +124,7 @@ static void gpu_pin_free(struct gpu_pin *pin)
 	list_for_each_entry_safe(dma, next, &pin->maps, link) {
 		list_del(&dma->link);
 		atomic_dec(&card->nmaps);
-		gpu_dma_free(card, dma);
+		gpu_dma_free(dma);
 	}
 	kvfree(pin->table.pages);
 	kvfree(pin->page);
@@ -434,7 +434,7 @@ static int gpu_dma_make(struct pci_dev *peer, struct gpu_pin *pin,
 	return 0;
 
 free:
-	gpu_dma_free(card, dma);
+	gpu_dma_free(dma);
 	return ret;
 }
 
@@ -480,7 +480,7 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer, struct nvidia_p2p_page_tabl
 	if (!found)
 		return -EINVAL;
 	atomic_dec(&card->nmaps);
-	gpu_dma_free(card, found);
+	gpu_dma_free(found);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_dma_unmap_pages);

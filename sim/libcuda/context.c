@@ -63,6 +63,7 @@ static void ctx_free(CUcontext ctx)
 {
 	CUcontext *link;
 	CUevent *event, e;
+	CUstream s;
 
 	sim_ctx_wait(ctx);
 	for (link = &sim.contexts; *link; link = &(*link)->next) {
@@ -71,8 +72,11 @@ static void ctx_free(CUcontext ctx)
 			break;
 		}
 	}
-	while (ctx->streams)
-		sim_stream_close(ctx->streams);
+	while ((s = ctx->streams)) {
+		sim_stream_unlink(s);
+		if (!s->closing)
+			sim_stream_close(s);
+	}
 	for (event = &sim.events; *event;) {
 		e = *event;
 		if (e->ctx != ctx) {

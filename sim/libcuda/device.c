@@ -17,7 +17,7 @@ struct sim_state sim = {
 	.changed = PTHREAD_COND_INITIALIZER,
 };
 
-static uint64_t env_number(const char *name, uint64_t fallback)
+static uint64_t env_number(const char *name, uint64_t fallback, uint64_t max)
 {
 	const char *text = getenv(name);
 	char *end;
@@ -27,9 +27,9 @@ static uint64_t env_number(const char *name, uint64_t fallback)
 		return fallback;
 	errno = 0;
 	value = strtoull(text, &end, 0);
-	if (errno || *end) {
-		fprintf(stderr, "gpu-sim: %s=%s is no number, %llu is taken\n", name, text,
-			(unsigned long long)fallback);
+	if (errno || *end || value > max) {
+		fprintf(stderr, "gpu-sim: %s=%s is no number up to %llu: %llu is taken\n", name,
+			text, (unsigned long long)max, (unsigned long long)fallback);
 		return fallback;
 	}
 	return value;
@@ -111,13 +111,13 @@ static CUresult open_cards(const struct gpu_sim_pattern_arg *pattern)
 
 static void make_host_devices(void)
 {
-	uint64_t n = env_number("GPU_SIM_HOST_GPUS", 1);
-	uint64_t mb = env_number("GPU_SIM_HOST_MB", 1024);
+	uint64_t n = env_number("GPU_SIM_HOST_GPUS", 1, SIM_MAX_DEVICES);
+	uint64_t mb = env_number("GPU_SIM_HOST_MB", 1024, 1 << 20);
 	struct sim_device *d;
 	uint64_t i;
 
 	sim.host = true;
-	for (i = 0; i < n && i < SIM_MAX_DEVICES; i++) {
+	for (i = 0; i < n; i++) {
 		d = &sim.device[i];
 		d->fd = -1;
 		d->info.abi = GPU_SIM_ABI;
@@ -163,8 +163,8 @@ static CUresult start(void)
 	}
 	if (!env_pattern(&pattern))
 		return CUDA_ERROR_INVALID_VALUE;
-	sim.seed = env_number("GPU_SIM_SEED", 0);
-	sim.delay_us = env_number("GPU_SIM_DELAY_US", 100);
+	sim.seed = env_number("GPU_SIM_SEED", 0, UINT64_MAX);
+	sim.delay_us = env_number("GPU_SIM_DELAY_US", 100, 10000000);
 	r = open_cards(&pattern);
 	if (r)
 		return r;

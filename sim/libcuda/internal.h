@@ -187,6 +187,7 @@ static inline uint8_t *sim_range_cpu(const struct sim_range *range, uintptr_t ad
 CUresult sim_stream_get(CUstream handle, CUstream *out);
 CUresult sim_stream_new(CUcontext ctx, unsigned int flags, int priority, CUstream *out);
 void sim_stream_close(CUstream stream);
+void sim_stream_unlink(CUstream stream);
 void sim_stream_unref(CUstream stream);
 CUresult sim_enqueue(CUstream stream, struct sim_op *op, uint64_t *seq);
 void sim_wait(CUstream stream, uint64_t seq);

@@ -43,7 +43,7 @@ void sim_stream_unref(CUstream stream)
 		free(stream);
 }
 
-static void stream_unlink(CUstream stream)
+void sim_stream_unlink(CUstream stream)
 {
 	CUstream *link;
 
@@ -266,7 +266,7 @@ static void *stream_thread(void *arg)
 		op_free(op);
 		pthread_cond_broadcast(&sim.changed);
 	}
-	stream_unlink(s);
+	sim_stream_unlink(s);
 	sim_stream_unref(s);
 	pthread_mutex_unlock(&sim.lock);
 	return NULL;
@@ -334,7 +334,7 @@ void sim_stream_close(CUstream s)
 {
 	s->closing = true;
 	if (!s->has_thread || s->done == s->queued)
-		stream_unlink(s);
+		sim_stream_unlink(s);
 	pthread_cond_broadcast(&sim.changed);
 	sim_stream_unref(s);
 }

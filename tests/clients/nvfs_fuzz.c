@@ -36,6 +36,7 @@
 #define FILE_SEED 0xfa22
 #define SLOTS 6
 #define BUFFERS 3
+#define SLOT_STRIDE (16 * M)	/* a slot of full length touches the next one */
 #define CALLS_A_WORKER 4000
 #define MAX_THREADS 8
 
@@ -66,7 +67,9 @@ struct fuzz {
 	uint64_t rnd;
 	struct slot slot[SLOTS];
 	struct buffer buf[BUFFERS];
+	char *arena;		/* address space of the slots; no other thread maps there */
 	char *fence, *scratch;
+	uint64_t file_seed;
 	char path[512];
 	int fd_rw, fd_ro, fd_wo, fd_buffered, fd_dir;
 	uint64_t serial;	/* seed of the next content written */
@@ -131,10 +134,20 @@ static struct slot *any_slot(struct fuzz *f, bool used)
 
 /* -- mmap and what can be done to it -- */
 
+/*
+ * Addresses near a slot are tried as well, and must not be another thread's mapping: so
+ * the range is never free for others. Reserving it again unmaps what was there.
+ */
+static void reserve(char *at, size_t len)
+{
+	if (mmap(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		t_die("mmap: %s", strerror(errno));
+}
+
 static void drop_slot(struct fuzz *f, struct slot *s)
 {
-	if (munmap(s->cpu, s->len))
-		bug(f, "munmap of a mapping failed", errno, s->len);
+	reserve(s->cpu, s->len);
 	if (s->ready)
 		f->buf[s->buf].users--;
 	memset(s, 0, sizeof(*s));
@@ -148,7 +161,7 @@ static void op_mmap(struct fuzz *f)
 	int prot = PROT_READ | PROT_WRITE, flags = MAP_SHARED;
 	bool fine = true;
 	off_t off = 0;
-	char *p;
+	char *at, *p;
 
 	if (!s) {
 		drop_slot(f, any_slot(f, true));
@@ -164,12 +177,15 @@ static void op_mmap(struct fuzz *f)
 		default: off = 4096L << rnd(f, 20);
 		}
 	}
-	p = mmap(NULL, len, prot, flags, f->nv->fd[rnd(f, f->nv->nfds)], off);
+	at = f->arena + (s - f->slot) * SLOT_STRIDE;
+	p = mmap(at, len, prot, flags | MAP_FIXED, f->nv->fd[rnd(f, f->nv->nfds)], off);
 	atomic_fetch_add(&f->t->mmaps, 1);
 	if ((p != MAP_FAILED) != fine)
 		bug(f, fine ? "a good mmap failed" : "a bad mmap went through", errno, len);
-	if (p == MAP_FAILED)
+	if (p == MAP_FAILED) {
+		reserve(at, len);
 		return;
+	}
 	s->cpu = p;
 	s->len = len;
 }
@@ -252,7 +268,9 @@ static void op_map(struct fuzz *f)
 	while (tries--) {
 		switch (rnd(f, 6)) {
 		case 0: m.size = odd(f); break;
-		case 1: m.cpuvaddr = rnd(f, 2) ? odd(f) : (uintptr_t)s->cpu + 4096 * rnd(f, 64); break;
+		case 1:
+			m.cpuvaddr = rnd(f, 2) ? odd(f) : (uintptr_t)s->cpu + 4096 * rnd(f, 64);
+			break;
 		case 2: m.gpuvaddr = rnd(f, 2) ? odd(f) : (uintptr_t)f->scratch; break;
 		case 3: m.end_fence_addr = rnd(f, 2) ? odd(f) : m.gpuvaddr; break;
 		case 4: m.sbuf_block = odd(f); break;
@@ -294,7 +312,7 @@ static void verify_read(struct fuzz *f, const struct slot *s, uint64_t devptroff
 	if (!n)
 		return;
 	t_gpu_get(f->scratch, f->buf[s->buf].va + s->skip + devptroff, n);
-	if (t_pattern_check(f->scratch, n, FILE_SEED, off / T_BLOCK, why, sizeof(why)))
+	if (t_pattern_check(f->scratch, n, f->file_seed, off / T_BLOCK, why, sizeof(why)))
 		bug(f, why, off, n);
 	atomic_fetch_add(&f->t->verified, 1);
 }
@@ -364,7 +382,7 @@ static bool hopeless(const struct fuzz *f, const struct slot *s, bool write,
 
 static void op_io(struct fuzz *f)
 {
-	bool write = !rnd(f, 3), mutated = rnd(f, 2), fine;
+	bool write = !rnd(f, 3), mutated = rnd(f, 2), fine, verify;
 	struct slot *s = any_slot(f, true);
 	struct nvfs_ioctl_ioargs a = { 0 };
 	uint64_t seed = ++f->serial, inum, start;
@@ -375,7 +393,7 @@ static void op_io(struct fuzz *f)
 		return;
 	inum = a.inum;
 	n = s->ready ? (1 + rnd(f, s->size / 4096)) * 4096UL : 4096;
-	if (rnd(f, 4) && n > 64 * K)
+	if (rnd(f, 16) && n > 64 * K)
 		n = (1 + rnd(f, 16)) * 4096UL;
 	if (n > FILE_SIZE)
 		n = FILE_SIZE;
@@ -389,7 +407,8 @@ static void op_io(struct fuzz *f)
 	a.offset = rnd(f, (FILE_SIZE - n) / 4096 + 1) * 4096UL + (write ? FILE_SIZE : 0);
 	a.flags = NVFS_IO_SYNC;
 	fine = s->ready && !s->torn && !mutated;
-	if (fine && write) {
+	verify = fine && !rnd(f, 4);	/* looking costs more than the request */
+	if (verify && write) {
 		t_pattern_fill(f->scratch, n, seed, 0);
 		t_gpu_put(f->buf[s->buf].va + s->skip + a.devptroff, f->scratch, n);
 	}
@@ -414,6 +433,8 @@ static void op_io(struct fuzz *f)
 		return;
 	if (a.ioctl_return != (int64_t)n)
 		bug(f, "a good request was short", a.ioctl_return, n);
+	else if (!verify)
+		return;
 	else if (write)
 		verify_write(f, a.offset, n, seed);
 	else
@@ -526,9 +547,12 @@ static void set_up(struct fuzz *f, struct nvfs *nv, const struct t_gpu *gpu, int
 	f->fd_wo = t_open(f->path, O_WRONLY | O_DIRECT);
 	f->fd_buffered = t_open(f->path, O_RDWR);
 	f->fd_dir = t_open(dir, O_RDONLY | O_DIRECTORY);
+	f->file_seed = FILE_SEED + index;
+	f->arena = mmap(NULL, (SLOTS + 1) * SLOT_STRIDE, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	f->fence = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	f->scratch = aligned_alloc(4096, FILE_SIZE);
-	if (f->fence == MAP_FAILED || !f->scratch)
+	if (f->arena == MAP_FAILED || f->fence == MAP_FAILED || !f->scratch)
 		t_die("out of memory");
 	for (i = 0; i < BUFFERS; i++)
 		op_buffer(f);
@@ -617,7 +641,7 @@ int main(int argc, char **argv)
 		t_die("mmap: %s", strerror(errno));
 	for (o = 0; o < threads; o++) {
 		snprintf(path, sizeof(path), "%s/fuzz%d", dir, o);
-		t_file_make(path, FILE_SIZE * 2, FILE_SEED);
+		t_file_make(path, FILE_SIZE * 2, FILE_SEED + o);
 	}
 	while ((done = atomic_load(&totals->calls)) < count && !atomic_load(&totals->bugs)) {
 		share = count - done < CALLS_A_WORKER ? count - done : CALLS_A_WORKER;

@@ -36,9 +36,8 @@ lists() {
 }
 lists 0 4096
 lists 32768 8192
-t_check "no request refused" test "$(<$param/nvfs_errors)" = 0
 
-# the first open registers, the last close unregisters
+# loading registers, unloading unregisters
 head -c 8M /dev/urandom >"$t_tmp/a"
 (
 	until [ -e "$t_tmp/stop" ]; do
@@ -48,10 +47,15 @@ head -c 8M /dev/urandom >"$t_tmp/a"
 	done
 ) &
 host=$!
-for i in $(seq 60); do
-	: </dev/nvidia-fs0 || t_bad "open $i"
+for i in $(seq 8); do
+	rmmod nvidia-fs || t_bad "rmmod $i"
+	t_insmod nvidia-fs
+	t_wait 10 test -c /dev/nvidia-fs0 || t_bad "insmod $i"
 done
 touch "$t_tmp/stop"
 t_check "host I/O while providers come and go" wait $host
+t_run "read 32M after that" nvfs_copy read --route nvfs --file /mnt/f --size 32M \
+	--buffer 16M --seed 7
+t_check "no request refused" test "$(<$param/nvfs_errors)" = 0
 t_unload
 t_done

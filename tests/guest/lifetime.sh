@@ -6,8 +6,9 @@
 # Guards the ends of a mapping in the middle of I/O: SIGKILL, exit, munmap, cuMemFree and
 # closing the nodes, many rounds, with persistent and with callback pins; with a
 # translating IOMMU DMA to memory whose mapping is gone is a DMAR fault in the log. Fails
-# when the log has a fault or a splat, when a pin or a DMA mapping stays, when a module does not unload,
-# when a request returns wrong or fewer bytes, or when memory given back is written to.
+# when the log has a fault or a splat, when a pin or a DMA mapping stays, when a module does
+# not unload, when a request returns wrong or fewer bytes, or when memory given back is
+# written to.
 . "$(dirname "$0")/lib.sh"
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"

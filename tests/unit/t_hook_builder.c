@@ -187,6 +187,14 @@ static int build_err(u32 threshold, u32 payload)
 	return err;
 }
 
+/* list pages for n entries after the first: 512 in the last page, 511 and a link else */
+static u32 lists_for(u32 n)
+{
+	if (n < 2)
+		return 0;
+	return n <= 512 ? 1 : 1 + DIV_ROUND_UP(n - 512, 511);
+}
+
 /* one run, every count of list entries around the borders, every kind of start */
 static void t_single_run(void **state)
 {
@@ -202,11 +210,8 @@ static void t_single_run(void **state)
 					continue;
 				start();
 				entry(0x800000000ull + offs[o], len);
-				if (len > first) {
-					u32 n = DIV_ROUND_UP(len - first, PAGE);
-
-					lists = n < 2 ? 0 : n <= 512 ? 1 : 1 + DIV_ROUND_UP(n - 512, 511);
-				}
+				if (len > first)
+					lists = lists_for(DIV_ROUND_UP(len - first, PAGE));
 				assert_int_equal(build_ok(0, false), lists);
 			}
 		}
@@ -772,7 +777,7 @@ static void t_unregister_waits(void **state)
 	nvme_v1_unregister_nvfs_dma_ops();
 	kstub.waiting = NULL;
 	assert_int_equal(waits, 3);
-	assert_int_equal(kstub.syncs, 1);	/* readers without a reference are waited for, too */
+	assert_int_equal(kstub.syncs, 1);	/* for readers without a reference */
 	assert_null(late);
 	assert_int_equal(kstub.live, 0);
 	(void)state;

@@ -52,10 +52,12 @@ expect 1 "NUL" < <(printf 'x\000\nBUG: bad\n')
 expect 0 "empty" </dev/null
 
 # exemptions are per line, and add up
-two=$'nvme0n1: I/O Cmd(0x2) @ LBA 8 (sct 0x2 / sc 0x81)\ncritical medium error, dev nvme0n1, sector 8'
+two='nvme0n1: I/O Cmd(0x2) @ LBA 8 (sct 0x2 / sc 0x81)
+critical medium error, dev nvme0n1, sector 8'
 expect 1 "nothing exempt" <<<"$two"
 expect 1 "one of two exempt" --expect-log 'critical medium error' <<<"$two"
-expect 0 "both exempt" --expect-log 'critical medium error' --expect-log='sct 0x2 / sc 0x81' <<<"$two"
+expect 0 "both exempt" --expect-log 'critical medium error' --expect-log='sct 0x2 / sc 0x81' \
+	<<<"$two"
 expect 1 "another regex" --expect-log 'DMAR' <<<"$two"
 expect 2 "no regex" --expect-log '(' <<<"$two"
 expect 2 "empty regex" --expect-log '' <<<"$two"

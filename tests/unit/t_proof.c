@@ -26,6 +26,9 @@
 #define FIXTURES "tests/fixtures/trace/"
 #define POISON	 0xdeadbeefcafef00dull
 
+#define DONE(cid, cqid) \
+	"pci_nvme_enqueue_req_completion cid " cid " cqid " cqid " dw0 0x0 dw1 0x0 status 0x0"
+
 static const struct proof_pci one_card = {
 	.card = { { 0xd0000000, 0x10000000 } }, .cards = 1, .drives = 1,
 };
@@ -130,10 +133,10 @@ static void t_counted_when_done(void **state)
 
 	assert_int_equal(proof_trace_count(t)->bar[0], 0);
 	/* another queue's, another number's */
-	proof_trace_line(t, "pci_nvme_enqueue_req_completion cid 1 cqid 2 dw0 0x0 dw1 0x0 status 0x0");
-	proof_trace_line(t, "pci_nvme_enqueue_req_completion cid 2 cqid 1 dw0 0x0 dw1 0x0 status 0x0");
+	proof_trace_line(t, DONE("1", "2"));
+	proof_trace_line(t, DONE("2", "1"));
 	assert_int_equal(proof_trace_count(t)->bar[0], 0);
-	proof_trace_line(t, "pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0");
+	proof_trace_line(t, DONE("1", "1"));
 	counts(t, 4096, 0, 0, 0, 1);
 }
 
@@ -144,7 +147,7 @@ static void t_edge_of_bar(void **state)
 		"pci_nvme_map_sgl type 0x0 len 16384",
 		"pci_nvme_map_addr addr 0xcffff000 len 8192",
 		"pci_nvme_map_addr addr 0xdffff000 len 8192",
-		"pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0",
+		DONE("1", "1"),
 		NULL
 	};
 
@@ -158,7 +161,7 @@ static void t_metadata(void **state)
 		"pci_nvme_map_prp trans_len 4096 len 4096 prp1 0xd0000000 prp2 0x0 num_prps 2",
 		"pci_nvme_map_addr addr 0xd0000000 len 4096",
 		"pci_nvme_map_addr addr 0x1000000 len 64",
-		"pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0",
+		DONE("1", "1"),
 		NULL
 	};
 
@@ -179,8 +182,8 @@ static void t_two_drives(void **state)
 		"pci_nvme_map_addr addr 0xff000000 len 4096",
 		"vtd_dmar_translate dev 04:00.00 iova 0xff000000 -> gpa 0x5000000 mask 0xfff",
 		"vtd_dmar_translate dev 03:00.00 iova 0xff000000 -> gpa 0xd0001000 mask 0xfff",
-		"pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0",
-		"pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0",
+		DONE("1", "1"),
+		DONE("1", "1"),
 		NULL
 	};
 
@@ -195,7 +198,7 @@ static void t_translated_before(void **state)
 		"pci_nvme_io_cmd cid 1 nsid 0x1 sqid 1 opc 0x2 opname 'NVME_NVM_CMD_READ'",
 		"pci_nvme_map_prp trans_len 4096 len 4096 prp1 0xff000000 prp2 0x0 num_prps 2",
 		"pci_nvme_map_addr addr 0xff000000 len 4096",
-		"pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0",
+		DONE("1", "1"),
 		"vtd_dmar_translate dev 03:00.00 iova 0xff000000 -> gpa 0xd0001000 mask 0xfff",
 		NULL
 	};
@@ -217,7 +220,7 @@ static void t_large_pages(void **state)
 		"pci_nvme_map_addr addr 0xfe1fc000 len 32768",
 		"vtd_dmar_translate dev 03:00.00 iova 0xfe000000 -> gpa 0xd0200000 mask 0x1fffff",
 		"vtd_dmar_translate dev 03:00.00 iova 0xfe000000 -> gpa 0xd0200000 mask 0x1fffff",
-		"pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0",
+		DONE("1", "1"),
 		NULL
 	};
 	struct proof_trace *t = parse_lines(&translated, lines);
@@ -241,7 +244,7 @@ static void t_part_of_pages(void **state)
 		"pci_nvme_map_sgl type 0x0 len 4096",
 		"pci_nvme_map_addr addr 0xff000200 len 4096",
 		"vtd_dmar_translate dev 03:00.00 iova 0xff000000 -> gpa 0xd0003000 mask 0xfff",
-		"pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0",
+		DONE("1", "1"),
 		NULL
 	};
 	struct proof_trace *t = parse_lines(&translated, lines);
@@ -265,7 +268,7 @@ static void t_lost_command(void **state)
 		"pci_nvme_io_cmd cid 1 nsid 0x1 sqid 1 opc 0x2 opname 'NVME_NVM_CMD_READ'",
 		"pci_nvme_map_prp trans_len 4096 len 4096 prp1 0xd0000000 prp2 0x0 num_prps 2",
 		"pci_nvme_map_addr addr 0xd0000000 len 4096",
-		"pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0",
+		DONE("1", "1"),
 		NULL
 	};
 
@@ -276,13 +279,14 @@ static void t_stamped_and_strange(void **state)
 {
 	static const char *const lines[] = {
 		"123@1700000000.123456:pci_nvme_io_cmd cid 1 nsid 0x1 sqid 1 opc 0x2 opname 'R'",
-		"123@1700000000.123457:pci_nvme_map_prp trans_len 4096 len 4096 prp1 0x0 prp2 0x0 num_prps 2",
+		"123@1700000000.123457:"
+		"pci_nvme_map_prp trans_len 4096 len 4096 prp1 0x0 prp2 0x0 num_prps 2",
 		"123@1700000000.123458:pci_nvme_map_addr addr 0xd0000000 len 4096",
 		"pci_nvme_map_addr_cmb addr 0xd0000000 len 4096",
 		"pci_nvme_map_addr addr what len 4096",
 		"qemu-system-x86_64: warning: something",
 		"",
-		"123@1700000000.123459:pci_nvme_enqueue_req_completion cid 1 cqid 1 dw0 0x0 dw1 0x0 status 0x0",
+		"123@1700000000.123459:" DONE("1", "1"),
 		NULL
 	};
 
@@ -550,7 +554,7 @@ static void has(const char *answer, const char *line)
 	"pci_nvme_io_cmd cid " cid " nsid 0x1 sqid 1 opc 0x2 opname 'NVME_NVM_CMD_READ'\n" \
 	"pci_nvme_map_prp trans_len 4096 len 4096 prp1 " addr " prp2 0x0 num_prps 2\n" \
 	"pci_nvme_map_addr addr " addr " len 4096\n" \
-	"pci_nvme_enqueue_req_completion cid " cid " cqid 1 dw0 0x0 dw1 0x0 status 0x0\n"
+	DONE(cid, "1") "\n"
 
 static void t_server(void **state)
 {
