@@ -177,13 +177,16 @@ static void op_mmap(struct fuzz *f)
 		default: off = 4096L << rnd(f, 20);
 		}
 	}
-	at = f->arena + (s - f->slot) * SLOT_STRIDE;
-	p = mmap(at, len, prot, flags | MAP_FIXED, f->nv->fd[rnd(f, f->nv->nfds)], off);
+	/* what is too long for the slot is refused anywhere */
+	at = len > SLOT_STRIDE ? NULL : f->arena + (s - f->slot) * SLOT_STRIDE;
+	p = mmap(at, len, prot, flags | (at ? MAP_FIXED : 0), f->nv->fd[rnd(f, f->nv->nfds)],
+		 off);
 	atomic_fetch_add(&f->t->mmaps, 1);
 	if ((p != MAP_FAILED) != fine)
 		bug(f, fine ? "a good mmap failed" : "a bad mmap went through", errno, len);
 	if (p == MAP_FAILED) {
-		reserve(at, len);
+		if (at)
+			reserve(at, len);
 		return;
 	}
 	s->cpu = p;

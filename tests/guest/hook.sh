@@ -11,24 +11,26 @@
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 param=/sys/module/nvme/parameters
+mib=32 loads=8
+[ "$OPENGDS_KERNEL" != debug ] || mib=16 loads=3
 export GPU_SIM_SCATTER=64k
 
 t_load
 t_mkfs ext4 0 /mnt
 dev=$(t_drive 0)
 queue=/sys/block/${dev##*/}/queue
-nvfs_copy make /mnt/f 32M 7 || t_fail "make a file"
+nvfs_copy make /mnt/f ${mib}M 7 || t_fail "make a file"
 sync
 
-# lists THRESHOLD KIB: 32 MiB each way, in commands of KIB
+# lists THRESHOLD KIB: all of the file each way, in commands of KIB
 lists() {
-	local how before n least=$((32 * 1024 / $2))
+	local how before n least=$((mib * 1024 / $2))
 	echo "$1" >$param/sgl_threshold
 	echo "$2" >"$queue/max_sectors_kb" || t_fail "$queue: no commands of $2 KiB"
 	for how in read write; do
 		before=$(<$param/nvfs_requests)
-		t_run "$how 32M, sgl_threshold $1" nvfs_copy $how --route nvfs --file /mnt/f \
-			--size 32M --buffer 16M --seed 7
+		t_run "$how ${mib}M, sgl_threshold $1" nvfs_copy $how --route nvfs --file /mnt/f \
+			--size ${mib}M --buffer 16M --seed 7
 		n=$(($(<$param/nvfs_requests) - before))
 		# extents of the file and pieces of the module end commands, too
 		t_check "  in $n commands" test $n -ge $least -a $n -le $((least + 6))
@@ -47,14 +49,14 @@ head -c 8M /dev/urandom >"$t_tmp/a"
 	done
 ) &
 host=$!
-for i in $(seq 8); do
+for i in $(seq $loads); do
 	rmmod nvidia-fs || t_bad "rmmod $i"
 	t_insmod nvidia-fs
 	t_wait 10 test -c /dev/nvidia-fs0 || t_bad "insmod $i"
 done
 touch "$t_tmp/stop"
 t_check "host I/O while providers come and go" wait $host
-t_run "read 32M after that" nvfs_copy read --route nvfs --file /mnt/f --size 32M \
+t_run "read ${mib}M after that" nvfs_copy read --route nvfs --file /mnt/f --size ${mib}M \
 	--buffer 16M --seed 7
 t_check "no request refused" test "$(<$param/nvfs_errors)" = 0
 t_unload

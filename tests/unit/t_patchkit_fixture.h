@@ -145,7 +145,7 @@ static inline void put(const char *dir, const char *name, const char *text)
 
 static inline void run(const char *cmd, const char *arg)
 {
-	char line[400];
+	char line[1024];
 
 	snprintf(line, sizeof(line), cmd, arg);
 	assert_int_equal(system(line), 0);
