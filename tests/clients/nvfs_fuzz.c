@@ -177,8 +177,11 @@ static void op_mmap(struct fuzz *f)
 		default: off = 4096L << rnd(f, 20);
 		}
 	}
-	/* what is too long for the slot is refused anywhere */
-	at = len > SLOT_STRIDE ? NULL : f->arena + (s - f->slot) * SLOT_STRIDE;
+	/*
+	 * A refused mmap with MAP_FIXED leaves a gap, into which another thread may map before
+	 * it is reserved again: what will be refused is asked for anywhere.
+	 */
+	at = fine ? f->arena + (s - f->slot) * SLOT_STRIDE : NULL;
 	p = mmap(at, len, prot, flags | (at ? MAP_FIXED : 0), f->nv->fd[rnd(f, f->nv->nfds)],
 		 off);
 	atomic_fetch_add(&f->t->mmaps, 1);
