@@ -21,6 +21,12 @@
 #include "gpu_sim.h"
 #include "nv_p2p_abi.h"
 
+/*
+ * Two pins may cover one page, so a peer may map it twice. Device memory has no CPU cache
+ * lines that this could confuse; the attribute says so to CONFIG_DMA_API_DEBUG.
+ */
+#define GPU_DMA_ATTRS DMA_ATTR_SKIP_CPU_SYNC
+
 struct gpu_pin {
 	struct nvidia_p2p_page_table table;	/* what the caller sees */
 	struct hlist_node hash;			/* in gpu_pins: the pin is live; RM lock */
@@ -108,7 +114,7 @@ static void gpu_dma_free(struct gpu_dma *dma)
 
 	for (i = 0; dma->translated && i < dma->nruns; i++)
 		dma_unmap_resource(&dma->peer->dev, dma->runs[i].iova, dma->runs[i].len,
-				   DMA_BIDIRECTIONAL, 0);
+				   DMA_BIDIRECTIONAL, GPU_DMA_ATTRS);
 	pci_dev_put(dma->peer);
 	kvfree(dma->runs);
 	kvfree(dma->map.dma_addresses);
@@ -364,7 +370,8 @@ static int gpu_dma_map_run(struct gpu_dma *dma, struct gpu_card *card, phys_addr
 	struct device *dev = &dma->peer->dev;
 
 	if (dma->translated) {
-		run->iova = dma_map_resource(dev, phys, run->len, DMA_BIDIRECTIONAL, 0);
+		run->iova = dma_map_resource(dev, phys, run->len, DMA_BIDIRECTIONAL,
+					      GPU_DMA_ATTRS);
 		return dma_mapping_error(dev, run->iova) ? -EIO : 0;
 	}
 	/* without translation a peer sees bus addresses, which are not always the CPU's */
