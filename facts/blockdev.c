@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+/*
+ * blockdev.c - what a block device is, from sysfs alone.
+ *
+ * root/sys/dev/block/MAJOR:MINOR links to the device's folder. Its place tells the kind:
+ *
+ *	devices/.../0000:01:00.0/nvme/nvme0/nvme0n1	a drive on PCI
+ *	devices/virtual/nvme-fabrics/ctl/nvme0/nvme0n1	over a network
+ *	devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1
+ *		the head of a namespace that several controllers may reach. The subsystem's
+ *		folder links to its controllers, and the folder of each that reaches the
+ *		namespace holds nvme0cCn1, of the head's numbers and the controller's (C).
+ *
+ * A kernel with native multipath makes a head for any drive that says it could have several
+ * controllers. Most have one: then the head is as good as the drive.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "facts.h"
+#include "read.h"
+
+/* root/dir/name is there */
+static bool there(const char *root, const char *dir, const char *name)
+{
+	char path[FACTS_SYSFS_PATH], full[PATH_MAX];
+
+	return !facts_join(dir, name, path, sizeof(path)) &&
+	       !facts_join(root, path, full, sizeof(full)) && !access(full, F_OK);
+}
+
+static int read_in(const char *root, const char *dir, const char *name, char *buf, size_t len)
+{
+	char path[FACTS_SYSFS_PATH];
+	int ret = facts_join(dir, name, path, sizeof(path));
+
+	return ret ? ret : facts_read(root, path, buf, len);
+}
+
+/* Cuts the last component of a path. */
+static void parent(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		*slash = '\0';
+}
+
+static int name_of(const char *path, char *out)
+{
+	const char *base = facts_base(path);
+
+	if (strlen(base) >= FACTS_NAME)
+		return -ENAMETOOLONG;
+	memcpy(out, base, strlen(base) + 1);
+	return 0;
+}
+
+static size_t hex(const char *p)
+{
+	return strspn(p, "0123456789abcdefABCDEF");
+}
+
+/* "0000:01:00.0"; a domain can have more than four digits ("10000:..." behind a VMD). */
+static bool is_pci(const char *p)
+{
+	size_t domain = hex(p);
+
+	if (domain < 4 || domain > 8 || p[domain] != ':')
+		return false;
+	p += domain + 1;
+	return hex(p) == 2 && p[2] == ':' && hex(p + 3) == 2 && p[5] == '.' && p[6] >= '0' &&
+	       p[6] <= '7' && !p[7];
+}
+
+/* "nvme" number: true, and the number */
+static bool is_controller(const char *name, unsigned int *number)
+{
+	int end = 0;
+
+	return sscanf(name, "nvme%9u%n", number, &end) == 1 && isdigit((unsigned char)name[4]) &&
+	       !name[end];
+}
+
+/* The PCI address of a controller by the path of its folder: .../ADDRESS/nvme/nvmeN */
+static bool controller_pci(const char *controller, char *pci)
+{
+	char path[FACTS_SYSFS_PATH];
+
+	snprintf(path, sizeof(path), "%s", controller);
+	parent(path);
+	if (strcmp(facts_base(path), "nvme"))
+		return false;
+	parent(path);
+	if (!is_pci(facts_base(path)))
+		return false;
+	return !name_of(path, pci);
+}
+
+/* 1 when the entry of the subsystem's folder is a controller that reaches the head, else 0 */
+static int one_path(const char *root, const char *subsystem, const char *entry,
+		    unsigned int head, unsigned int ns, char *pci)
+{
+	char controller[FACTS_SYSFS_PATH], node[64];
+	unsigned int c;
+
+	if (!is_controller(entry, &c) ||
+	    facts_link(root, subsystem, entry, controller, sizeof(controller)))
+		return 0;
+	snprintf(node, sizeof(node), "nvme%uc%un%u", head, c, ns);
+	if (!there(root, controller, node))
+		return 0;
+	pci[0] = '\0';
+	controller_pci(controller, pci);
+	return 1;
+}
+
+/*
+ * Counts the controllers that reach the head; `pci` is of the last one, "" without. The raw
+ * system call, as opendir takes memory of the heap.
+ */
+static int paths(const char *root, const char *subsystem, unsigned int head, unsigned int ns,
+		 char *pci)
+{
+	_Alignas(struct dirent64) char buf[2048];
+	const struct dirent64 *e;
+	char full[PATH_MAX];
+	ssize_t got, at;
+	int n = 0, fd;
+
+	n = facts_join(root, subsystem, full, sizeof(full));
+	if (n)
+		return n;
+	fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while ((got = getdents64(fd, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < got; at += e->d_reclen) {
+			e = (const struct dirent64 *)(buf + at);
+			n += one_path(root, subsystem, e->d_name, head, ns, pci);
+		}
+	}
+	if (got < 0)
+		n = -errno;
+	close(fd);
+	return n;
+}
+
+/* The head of a namespace, `folder` its subsystem's */
+static int head_kind(const char *root, const char *folder, struct facts_block *out)
+{
+	unsigned int head, ns;
+	int n, end = 0;
+
+	out->kind = FACTS_BLOCK_NVME_MULTIPATH;
+	if (sscanf(out->disk, "nvme%9un%9u%n", &head, &ns, &end) != 2 || out->disk[end])
+		return 0;
+	n = paths(root, folder, head, ns, out->pci);
+	if (n == -ENOENT || n == -EACCES)
+		n = 0;
+	if (n < 0)
+		return n;
+	if (n == 1)
+		out->kind = out->pci[0] ? FACTS_BLOCK_NVME : FACTS_BLOCK_NVME_FABRIC;
+	else
+		out->pci[0] = '\0';
+	return 0;
+}
+
+static bool starts(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* `disk`: the path of the whole disk's folder */
+static int kind_of(const char *root, const char *disk, struct facts_block *out)
+{
+	char folder[FACTS_SYSFS_PATH];
+	unsigned int number;
+
+	if (starts(out->disk, "dm-") || there(root, disk, "dm")) {
+		out->kind = FACTS_BLOCK_DM;
+		return 0;
+	}
+	if ((starts(out->disk, "md") && isdigit((unsigned char)out->disk[2])) ||
+	    there(root, disk, "md")) {
+		out->kind = FACTS_BLOCK_MD;
+		return 0;
+	}
+	if (!starts(out->disk, "nvme"))
+		return 0;
+	snprintf(folder, sizeof(folder), "%s", disk);
+	parent(folder);
+	if (starts(facts_base(folder), "nvme-subsys"))
+		return head_kind(root, folder, out);
+	if (!is_controller(facts_base(folder), &number))
+		return 0;
+	out->kind = controller_pci(folder, out->pci) ? FACTS_BLOCK_NVME : FACTS_BLOCK_NVME_FABRIC;
+	return 0;
+}
+
+/* The queue's limits; a file that is not there leaves its member unknown. */
+static void limits(const char *root, const char *disk, struct facts_block *out)
+{
+	char text[64], *end;
+	unsigned long n;
+
+	if (read_in(root, disk, "queue/logical_block_size", text, sizeof(text)) > 0) {
+		errno = 0;
+		n = strtoul(text, &end, 10);
+		if (!errno && !*end && n <= UINT_MAX)
+			out->logical_block = (unsigned int)n;
+	}
+	/* "none", "nop" (bytes beside the data that mean nothing), or what the bytes are */
+	if (read_in(root, disk, "integrity/format", text, sizeof(text)) > 0)
+		out->integrity = strcmp(text, "none") && strcmp(text, "nop");
+}
+
+static int find(const char *root, const char *link, struct facts_block *out)
+{
+	char path[FACTS_SYSFS_PATH];
+	int ret;
+
+	ret = facts_link(root, "sys/dev/block", link, path, sizeof(path));
+	if (ret)
+		return ret;
+	ret = name_of(path, out->name);
+	if (ret)
+		return ret;
+	if (there(root, path, "partition"))
+		parent(path);
+	ret = name_of(path, out->disk);
+	if (!ret)
+		ret = kind_of(root, path, out);
+	if (!ret)
+		limits(root, path, out);
+	return ret;
+}
+
+int facts_block_find(const char *root, unsigned int major, unsigned int minor,
+		     struct facts_block *out)
+{
+	char link[32];
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	snprintf(link, sizeof(link), "%u:%u", major, minor);
+	ret = find(root, link, out);
+	if (ret)
+		memset(out, 0, sizeof(*out));
+	return ret;
+}

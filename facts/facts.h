@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * facts.h - what this machine is: mounts, block devices, the nvidia-fs module.
+ *
+ * Everything is read below `root` ("" for this machine, or a recorded tree), so it can be
+ * tested anywhere. No function allocates, prints or keeps state: any thread, any time.
+ * Results are 0 or -errno; -ENOENT when the file that would tell is not there.
+ */
+#ifndef FACTS_H
+#define FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "reasons.h"
+
+#define FACTS_NAME 64
+#define FACTS_OPTIONS 512
+#define FACTS_PATH 256
+
+/* A mounted file system, from root/proc/self/mountinfo. */
+struct facts_mount {
+	char fs[FACTS_NAME];		/* "ext4" */
+	char source[FACTS_PATH];	/* "/dev/nvme0n1p2" */
+	char point[FACTS_PATH];		/* where it is mounted */
+	/*
+	 * Of the mount and of the file system, "rw,data=ordered". Each is whole; one of more
+	 * than 128 bytes (a list of folders) is left out.
+	 */
+	char options[FACTS_OPTIONS];
+};
+
+/*
+ * The file system with device number major:minor (st_dev of its files); mounted several
+ * times, the last one. -EOVERFLOW: more options than fit. btrfs shows its files under device
+ * numbers that the table has not: -ENOENT.
+ */
+int facts_mount_find(const char *root, unsigned int major, unsigned int minor,
+		     struct facts_mount *out);
+
+/* True when the comma-separated options hold a bare `key`, or `key=value` if value is given. */
+bool facts_option(const char *options, const char *key, const char *value);
+
+enum facts_block_kind {
+	FACTS_BLOCK_OTHER,	/* sd, vd, mmcblk, loop, ... */
+	FACTS_BLOCK_NVME,	/* a namespace of a PCI NVMe drive, or a partition of one */
+	FACTS_BLOCK_NVME_FABRIC, /* a namespace that another transport reaches */
+	FACTS_BLOCK_NVME_MULTIPATH, /* the head of a namespace with several paths */
+	FACTS_BLOCK_DM,
+	FACTS_BLOCK_MD,
+};
+
+/* A block device, from root/sys/dev/block/MAJOR:MINOR. */
+struct facts_block {
+	enum facts_block_kind kind;
+	char name[FACTS_NAME];		/* "nvme0n1p2" */
+	char disk[FACTS_NAME];		/* "nvme0n1": the whole disk */
+	char pci[FACTS_NAME];		/* "0000:01:00.0" of the drive, "" when it has none */
+	unsigned int logical_block;	/* bytes, 0 when unknown */
+	bool integrity;			/* carries protection information (T10 PI) */
+};
+
+int facts_block_find(const char *root, unsigned int major, unsigned int minor,
+		     struct facts_block *out);
+
+/* The nvidia-fs module, from root/proc/driver/nvidia-fs. */
+struct facts_nvfs {
+	unsigned int major, minor;	/* of the ABI */
+	unsigned int devcount;		/* nodes /dev/nvidia-fs0 .. */
+	bool ours;			/* this project's module: it counts every sector it saw */
+};
+
+/* -ENODEV: not loaded; -EPROTO: its files say what no module says. */
+int facts_nvfs_find(const char *root, struct facts_nvfs *out);
+
+#endif /* FACTS_H */

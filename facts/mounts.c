@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+/*
+ * mounts.c - the mount table: /proc/self/mountinfo.
+ *
+ * A line is: id parent MAJOR:MINOR root POINT OPTIONS [optional fields] - FS SOURCE OPTIONS
+ * with blanks, tabs, newlines and backslashes of a field as \ooo.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "facts.h"
+#include "read.h"
+
+#define LINE_ROOM 16384		/* bytes; two paths and two lists of options fit */
+#define OPTION_MAX 128		/* longer ones are paths ("lowerdir=..."): left out */
+
+/* The next field of *line, ended by a NUL; NULL at its end. */
+static char *field(char **line)
+{
+	char *start = *line + strspn(*line, " ");
+
+	if (!*start)
+		return NULL;
+	*line = start + strcspn(start, " ");
+	if (**line)
+		*(*line)++ = '\0';
+	return start;
+}
+
+static bool octal(const char *p)
+{
+	return p[0] >= '0' && p[0] <= '3' && p[1] >= '0' && p[1] <= '7' && p[2] >= '0' &&
+	       p[2] <= '7';
+}
+
+/* Copies a field without its escapes: 0 or -EOVERFLOW */
+static int unescape(const char *from, char *to, size_t len)
+{
+	size_t n = 0;
+
+	while (*from) {
+		if (n + 1 >= len)
+			return -EOVERFLOW;
+		if (*from == '\\' && octal(from + 1)) {
+			to[n++] = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 |
+					 (from[3] - '0'));
+			from += 4;
+		} else {
+			to[n++] = *from++;
+		}
+	}
+	to[n] = '\0';
+	return 0;
+}
+
+/*
+ * Appends a list to the options. Each is there whole or not at all: half of one could pass
+ * for another. Escapes stay, as a comma of a value is one.
+ */
+static int add_options(char *to, size_t len, const char *list)
+{
+	size_t used = strlen(to), n;
+
+	for (; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		if (!n || n > OPTION_MAX)
+			continue;
+		if (used + n + 2 > len)
+			return -EOVERFLOW;
+		if (used)
+			to[used++] = ',';
+		memcpy(to + used, list, n);
+		used += n;
+		to[used] = '\0';
+	}
+	return 0;
+}
+
+/* 1: the line is of this device and *out is filled; 0: it is not; -EPROTO, -EOVERFLOW */
+static int parse(char *line, unsigned int major, unsigned int minor, struct facts_mount *out)
+{
+	char *f[6], *fs, *source, *super, *sep;
+	unsigned int a, b, i;
+	int end = 0, ret;
+
+	for (i = 0; i < 6; i++) {
+		f[i] = field(&line);
+		if (!f[i])
+			return -EPROTO;
+	}
+	if (sscanf(f[2], "%u:%u%n", &a, &b, &end) != 2 || f[2][end])
+		return -EPROTO;
+	if (a != major || b != minor)
+		return 0;
+	do
+		sep = field(&line);
+	while (sep && strcmp(sep, "-"));
+	fs = field(&line);
+	source = field(&line);
+	super = field(&line);
+	if (!fs || !source)
+		return -EPROTO;
+	if (!super) {	/* the kernel writes an empty source as nothing between two blanks */
+		super = source;
+		source = (char *)"";
+	}
+	memset(out, 0, sizeof(*out));
+	ret = unescape(fs, out->fs, sizeof(out->fs));
+	if (!ret)
+		ret = add_options(out->options, sizeof(out->options), f[5]);
+	if (!ret)
+		ret = add_options(out->options, sizeof(out->options), super);
+	if (ret)
+		return ret;
+	/* these two are for messages: a long one is cut */
+	unescape(source, out->source, sizeof(out->source));
+	unescape(f[4], out->point, sizeof(out->point));
+	return 1;
+}
+
+/* Reads line after line; the last one of the device is what a look-up by path would find. */
+static int search(int fd, unsigned int major, unsigned int minor, struct facts_mount *out)
+{
+	char buf[LINE_ROOM], *line, *nl;
+	size_t have = 0;
+	int ret = -ENOENT, one;
+	ssize_t n;
+
+	do {
+		n = read(fd, buf + have, sizeof(buf) - 1 - have);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		have += (size_t)n;
+		if (!n && have)
+			buf[have++] = '\n';
+		for (line = buf; (nl = memchr(line, '\n', have - (size_t)(line - buf)));
+		     line = nl + 1) {
+			*nl = '\0';
+			one = parse(line, major, minor, out);
+			if (one)
+				ret = one < 0 ? one : 0;
+			if (one == -EPROTO)
+				return one;
+		}
+		have -= (size_t)(line - buf);
+		memmove(buf, line, have);
+		if (have == sizeof(buf) - 1)
+			return -EOVERFLOW;
+	} while (n);
+	return ret;
+}
+
+int facts_mount_find(const char *root, unsigned int major, unsigned int minor,
+		     struct facts_mount *out)
+{
+	char path[PATH_MAX];
+	int fd, ret;
+
+	memset(out, 0, sizeof(*out));
+	ret = facts_join(root, "proc/self/mountinfo", path, sizeof(path));
+	if (ret)
+		return ret;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = search(fd, major, minor, out);
+	close(fd);
+	if (ret)
+		memset(out, 0, sizeof(*out));
+	return ret;
+}
+
+bool facts_option(const char *options, const char *key, const char *value)
+{
+	size_t k = strlen(key), n;
+
+	for (; *options; options += n + (options[n] == ',')) {
+		n = strcspn(options, ",");
+		if (n < k || strncmp(options, key, k))
+			continue;
+		if (value ? options[k] == '=' && n == k + 1 + strlen(value) &&
+				    !strncmp(options + k + 1, value, strlen(value)) :
+			    n == k)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+/*
+ * read.c - small files and symbolic links below a root directory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "read.h"
+
+int facts_join(const char *root, const char *path, char *out, size_t len)
+{
+	int n = snprintf(out, len, "%s/%s", root, path);
+
+	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
+}
+
+const char *facts_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+int facts_read(const char *root, const char *path, char *buf, size_t len)
+{
+	char full[PATH_MAX];
+	size_t have = 0;
+	ssize_t n;
+	int fd, ret;
+
+	ret = facts_join(root, path, full, sizeof(full));
+	if (ret)
+		return ret;
+	fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	do {
+		n = read(fd, buf + have, len - have);
+		if (n > 0)
+			have += (size_t)n;
+	} while ((n > 0 && have < len) || (n < 0 && errno == EINTR));
+	ret = n < 0 ? -errno : have == len ? -EOVERFLOW : 0;
+	close(fd);
+	if (ret)
+		return ret;
+	while (have && strchr(" \t\n", buf[have - 1]))
+		have--;
+	buf[have] = '\0';
+	return (int)have;
+}
+
+/* Appends the components of `text` to the path in out, of *used bytes; ".." takes one away. */
+static int walk(const char *text, char *out, size_t len, size_t *used)
+{
+	size_t n;
+
+	for (; *text; text += n) {
+		text += strspn(text, "/");
+		n = strcspn(text, "/");
+		if (!n || (n == 1 && text[0] == '.'))
+			continue;
+		if (n == 2 && !strncmp(text, "..", 2)) {
+			if (!*used)
+				return -EXDEV;
+			while (*used && out[--*used] != '/')
+				;
+			out[*used] = '\0';
+			continue;
+		}
+		if (*used + n + 2 > len)
+			return -ENAMETOOLONG;
+		if (*used)
+			out[(*used)++] = '/';
+		memcpy(out + *used, text, n);
+		*used += n;
+		out[*used] = '\0';
+	}
+	return 0;
+}
+
+int facts_link(const char *root, const char *dir, const char *name, char *out, size_t len)
+{
+	char full[PATH_MAX], path[FACTS_SYSFS_PATH], text[FACTS_SYSFS_PATH];
+	size_t used = 0;
+	ssize_t n;
+	int ret;
+
+	ret = facts_join(dir, name, path, sizeof(path));
+	if (!ret)
+		ret = facts_join(root, path, full, sizeof(full));
+	if (ret)
+		return ret;
+	n = readlink(full, text, sizeof(text) - 1);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n == sizeof(text) - 1)
+		return -ENAMETOOLONG;
+	text[n] = '\0';
+	out[0] = '\0';
+	ret = text[0] == '/' ? 0 : walk(dir, out, len, &used);
+	return ret ? ret : walk(text, out, len, &used);
+}

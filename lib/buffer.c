@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT
+/* buffer.c - cuFileBuf*: registered memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_MODULE "cufio-buf"
+#include "buffer.h"
+#include "cufile.h"
+#include "device.h"
+#include "driver.h"
+#include "errmap.h"
+#include "log.h"
+
+/*
+ * Registrations by start address; `reach[i]` is the highest end among 0 .. i, so a search
+ * for who covers an address can stop early. lock guards all of it and every `users`, which
+ * changes under the read lock by atomics; `idle` (with its own mutex) is signalled when a
+ * buffer's last user goes.
+ */
+static struct {
+	pthread_rwlock_t lock;
+	struct buffer **buf;
+	uint64_t *reach;
+	size_t n, room;
+	pthread_mutex_t idle_lock;
+	pthread_cond_t idle;
+} table = {
+	.lock = PTHREAD_RWLOCK_INITIALIZER,
+	.idle_lock = PTHREAD_MUTEX_INITIALIZER,
+	.idle = PTHREAD_COND_INITIALIZER,
+};
+
+/* table.lock held. Number of registrations that start at or below va. */
+static size_t upto(uint64_t va)
+{
+	size_t lo = 0, hi = table.n, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (table.buf[mid]->va <= va)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static uint64_t end_of(const struct buffer *b)
+{
+	return b->va + b->len;
+}
+
+/* table.lock held. Who holds va .. va + size; *touched: somebody holds va itself. */
+static struct buffer *cover(uint64_t va, size_t size, bool *touched)
+{
+	struct buffer *b;
+	size_t i;
+
+	*touched = false;
+	for (i = upto(va); i-- > 0 && table.reach[i] > va;) {
+		b = table.buf[i];
+		if (end_of(b) <= va)
+			continue;
+		*touched = true;
+		if (size <= end_of(b) - va)
+			return b;
+	}
+	return NULL;
+}
+
+struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err)
+{
+	bool touched, other;
+	struct buffer *b;
+
+	*err = 0;
+	pthread_rwlock_rdlock(&table.lock);
+	b = cover(base + off, size, &touched);
+	if (b)
+		__atomic_fetch_add(&b->users, 1, __ATOMIC_RELAXED);
+	else if (touched || (cover(base, 1, &other), other))
+		*err = ERR(INVALID_MAPPING_RANGE);
+	pthread_rwlock_unlock(&table.lock);
+	return b;
+}
+
+void buffer_put(struct buffer *b)
+{
+	/*
+	 * The count drops under the mutex: who waits for 0 may free the buffer at once, so the
+	 * last user must not touch it afterwards.
+	 */
+	pthread_mutex_lock(&table.idle_lock);
+	if (__atomic_sub_fetch(&b->users, 1, __ATOMIC_ACQ_REL) == 0)
+		pthread_cond_broadcast(&table.idle);
+	pthread_mutex_unlock(&table.idle_lock);
+}
+
+/* table.lock held for writing */
+static void set_reach(size_t from)
+{
+	uint64_t reach = from ? table.reach[from - 1] : 0;
+
+	for (; from < table.n; from++) {
+		if (end_of(table.buf[from]) > reach)
+			reach = end_of(table.buf[from]);
+		table.reach[from] = reach;
+	}
+}
+
+/* table.lock held for writing */
+static int make_room(void)
+{
+	size_t room = table.room ? table.room * 2 : 64;
+	void *p;
+
+	if (table.n < table.room)
+		return 0;
+	p = realloc(table.buf, room * sizeof(table.buf[0]));
+	if (!p)
+		return -ENOMEM;
+	table.buf = p;
+	p = realloc(table.reach, room * sizeof(table.reach[0]));
+	if (!p)
+		return -ENOMEM;
+	table.reach = p;
+	table.room = room;
+	return 0;
+}
+
+/* table.lock held. Index of the registration that starts at va; -1: none. */
+static ssize_t index_of(uint64_t va)
+{
+	size_t i = upto(va);
+
+	return i && table.buf[i - 1]->va == va ? (ssize_t)i - 1 : -1;
+}
+
+static int insert(struct buffer *b)
+{
+	size_t i;
+	int r;
+
+	pthread_rwlock_wrlock(&table.lock);
+	r = index_of(b->va) >= 0 ? ERR(MEMORY_ALREADY_REGISTERED) : make_room();
+	if (!r) {
+		i = upto(b->va);
+		memmove(table.buf + i + 1, table.buf + i, (table.n - i) * sizeof(table.buf[0]));
+		table.buf[i] = b;
+		table.n++;
+		set_reach(i);
+	}
+	pthread_rwlock_unlock(&table.lock);
+	return r;
+}
+
+static struct buffer *take_out(uint64_t va)
+{
+	struct buffer *b = NULL;
+	ssize_t i;
+
+	pthread_rwlock_wrlock(&table.lock);
+	i = index_of(va);
+	if (i >= 0) {
+		b = table.buf[i];
+		table.n--;
+		memmove(table.buf + i, table.buf + i + 1, (table.n - i) * sizeof(table.buf[0]));
+		set_reach(i);
+	}
+	pthread_rwlock_unlock(&table.lock);
+	return b;
+}
+
+static bool registered(uint64_t va)
+{
+	bool yes;
+
+	pthread_rwlock_rdlock(&table.lock);
+	yes = index_of(va) >= 0;
+	pthread_rwlock_unlock(&table.lock);
+	return yes;
+}
+
+static void release(struct buffer *b)
+{
+	if (b->pinned) {
+		nvfs_win_close(&b->win);
+		device_unpin(b->dev, b->len);
+	}
+	free(b);
+}
+
+/* Waits for its requests. It is out of the table. */
+static void wait_idle(struct buffer *b)
+{
+	pthread_mutex_lock(&table.idle_lock);
+	while (__atomic_load_n(&b->users, __ATOMIC_ACQUIRE))
+		pthread_cond_wait(&table.idle, &table.idle_lock);
+	pthread_mutex_unlock(&table.idle_lock);
+}
+
+/*
+ * The memory of a registration was freed, and the address given out again: the old pin
+ * holds pages that are nobody's. It makes room for the new registration.
+ */
+static void drop_stale(uint64_t va, const struct gpu_ptr *now)
+{
+	struct buffer *b = NULL;
+	ssize_t i;
+
+	pthread_rwlock_rdlock(&table.lock);
+	i = index_of(va);
+	if (i >= 0 && (table.buf[i]->mem.kind != now->kind || table.buf[i]->mem.id != now->id))
+		b = table.buf[i];
+	pthread_rwlock_unlock(&table.lock);
+	if (!b)
+		return;
+	b = take_out(va);
+	if (!b)
+		return;
+	log_warn("cuFileBufRegister: 0x%llx was freed while registered: call cuFileBufDeregister before the memory is freed",
+		 (unsigned long long)va);
+	wait_idle(b);
+	release(b);
+}
+
+/*
+ * Pins when a direct route could use it. 0 also when it cannot be pinned and falling back
+ * is allowed: b->reason says why, and each request on it will.
+ */
+static int pin(struct buffer *b)
+{
+	const struct config *c = driver_config();
+	const struct facts_reason_text *t;
+	int r;
+
+	b->reason = c->force_compat ? REASON_FORCE_COMPAT : nvfs_reason();
+	if (b->reason)
+		return 0;
+	if (device_pin(b->dev, b->len)) {
+		log_error("cuFileBufRegister: %zu bytes at 0x%llx on GPU %s: max_device_pinned_mem_size_kb is %zu and %zu KB are pinned: raise it, or deregister others",
+			  b->len, (unsigned long long)b->va, b->dev->pci,
+			  driver_word(&c->max_pinned_kb), atomic_load(&b->dev->pinned) / 1024);
+		return ERR(INVALID_MAPPING_SIZE);
+	}
+	/* a driver that does not know it has memory operations that wait by themselves */
+	r = gpu->sync_memops(b->va, b->mem.ctx);
+	if (r)
+		log_debug("cuPointerSetAttribute(SYNC_MEMOPS) of 0x%llx: %s",
+			  (unsigned long long)b->va, gpu->error(r));
+	r = nvfs_win_open(&b->win, b->va, b->len, b->dev->pdevinfo, false);
+	if (!r) {
+		b->pinned = true;
+		return 0;
+	}
+	device_unpin(b->dev, b->len);
+	b->reason = REASON_PIN_FAILED;
+	t = facts_reason(b->reason);
+	log_error("cuFileBufRegister error, object allocation failed: %zu bytes at 0x%llx on GPU %s: %s: %s; %s",
+		  b->len, (unsigned long long)b->va, b->dev->pci, log_errno(r), t->text, t->remedy);
+	return c->allow_compat && !c->strict ? 0 : ERR(GPU_MEMORY_PINNING_FAILED);
+}
+
+static int register_gpu(struct buffer *b)
+{
+	int err = 0;
+
+	if (b->va < b->mem.base_va || b->len > b->mem.len - (b->va - b->mem.base_va)) {
+		log_error("cuFileBufRegister: %zu bytes at 0x%llx leave their allocation of %zu bytes at 0x%llx: register at most that",
+			  b->len, (unsigned long long)b->va, b->mem.len,
+			  (unsigned long long)b->mem.base_va);
+		return ERR(CUDA_POINTER_RANGE_ERROR);
+	}
+	b->dev = device_get(b->mem.dev, &err);
+	if (!b->dev)
+		return err;
+	if (b->mem.kind == GPU_MEM_MANAGED) {
+		b->reason = REASON_MANAGED_MEMORY;
+		return 0;
+	}
+	return pin(b);
+}
+
+static int register_range(const void *ptr, size_t len)
+{
+	struct gpu_ptr mem;
+	struct buffer *b;
+	int r;
+
+	r = gpu->pointer(ptr, &mem);
+	if (r) {
+		log_error("cuFileBufRegister: %p: cuPointerGetAttributes: %s: check the GPU with nvidia-smi",
+			  ptr, gpu->error(r));
+		return err_cuda(r);
+	}
+	drop_stale((uintptr_t)ptr, &mem);
+	if (registered((uintptr_t)ptr)) {
+		r = ERR(MEMORY_ALREADY_REGISTERED);
+		goto said;
+	}
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	b->va = (uintptr_t)ptr;
+	b->len = len;
+	b->mem = mem;
+	if (b->mem.kind != GPU_MEM_HOST) {
+		r = register_gpu(b);
+	} else {
+		b->reason = REASON_HOST_MEMORY;
+		if (!driver_config()->allow_system_memory) {
+			log_error("cuFileBufRegister: %p is host memory and allow_system_memory is false: set it, or use GPU memory",
+				  ptr);
+			r = ERR(CUDA_MEMORY_TYPE_INVALID);
+		}
+	}
+	if (r) {
+		free(b);
+		return r;
+	}
+	r = insert(b);
+	if (!r)
+		return 0;
+	release(b);
+said:
+	log_error("cuFileBufRegister: %p + %zu: %s: deregister it first", ptr, len, errmap_text(r));
+	return r;
+}
+
+CUfileError_t cuFileBufRegister(const void *ptr, size_t length, int flags)
+{
+	int r;
+
+	if (!ptr || !length || length > (uintptr_t)-1 - (uintptr_t)ptr) {
+		log_error("cuFileBufRegister: %p + %zu is no range of memory: give its start and its length",
+			  ptr, length);
+		return errmap_status(ERR(INVALID_VALUE));
+	}
+	r = driver_enter();
+	if (r)
+		return errmap_status(r);
+	r = register_range(ptr, length);
+	driver_leave();
+	return errmap_status(r);
+}
+
+CUfileError_t cuFileBufDeregister(const void *ptr)
+{
+	struct buffer *b;
+	int r;
+
+	if (!ptr)
+		return errmap_status(ERR(INVALID_VALUE));
+	r = driver_enter_open(ERR(DRIVER_NOT_INITIALIZED), ERR(DRIVER_CLOSING));
+	if (r)
+		return errmap_status(r);
+	b = take_out((uintptr_t)ptr);
+	if (b) {
+		wait_idle(b);
+		release(b);
+	} else {
+		log_error("cuFileBufDeregister: %p is not the start of a registered range: give the address that was registered",
+			  ptr);
+		r = ERR(MEMORY_NOT_REGISTERED);
+	}
+	driver_leave();
+	return errmap_status(r);
+}
+
+void buffers_release(void)
+{
+	while (table.n)
+		release(table.buf[--table.n]);
+	free(table.buf);
+	free(table.reach);
+	table.buf = NULL;
+	table.reach = NULL;
+	table.room = 0;
+}

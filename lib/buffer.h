@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * buffer.h - registered memory: found by interval, pinned where it is GPU memory.
+ */
+#ifndef BUFFER_H
+#define BUFFER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu.h"
+#include "nvfs.h"
+
+struct device;
+
+/*
+ * One registration. All members are final once it is in the table but `users`, which counts
+ * the requests on it under the table's lock; deregistering takes it out of the table, waits
+ * for users to be 0 and unpins.
+ */
+struct buffer {
+	uint64_t va;		/* as registered; of host memory: its address */
+	size_t len;
+	struct gpu_ptr mem;
+	struct device *dev;	/* NULL: host memory */
+	bool pinned;
+	unsigned int reason;	/* why it is not pinned */
+	struct nvfs_win win;	/* when pinned */
+	unsigned int users;
+};
+
+/*
+ * The registration for `size` bytes at base + off, in use until buffer_put. It is the one
+ * whose range holds all of them. NULL with *err 0: none, the memory is not registered;
+ * NULL with *err set: base or target lies in a registration that they leave.
+ */
+struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err);
+void buffer_put(struct buffer *b);
+
+/* At close, nobody inside. */
+void buffers_release(void);
+
+#endif /* BUFFER_H */

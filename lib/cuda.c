@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT
+/* cuda.c - the CUDA driver API, loaded at run time. Nothing else knows CUDA symbols. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cuda.h>
+
+#include "gpu.h"
+
+/* Name in the library, member, type of the function. */
+#define CUDA_FUNCTIONS(X)                                                                    \
+	X("cuInit", init, CUresult (*)(unsigned int))                                        \
+	X("cuGetErrorName", error_name, CUresult (*)(CUresult, const char **))               \
+	X("cuDeviceGetCount", count, CUresult (*)(int *))                                    \
+	X("cuDeviceGet", device, CUresult (*)(CUdevice *, int))                              \
+	X("cuDeviceGetPCIBusId", pci, CUresult (*)(char *, int, CUdevice))                   \
+	X("cuDevicePrimaryCtxRetain", retain, CUresult (*)(CUcontext *, CUdevice))           \
+	X("cuDevicePrimaryCtxRelease_v2", release, CUresult (*)(CUdevice))                   \
+	X("cuCtxPushCurrent_v2", push, CUresult (*)(CUcontext))                              \
+	X("cuCtxPopCurrent_v2", pop, CUresult (*)(CUcontext *))                              \
+	X("cuPointerGetAttributes", attributes,                                              \
+	  CUresult (*)(unsigned int, CUpointer_attribute *, void **, CUdeviceptr))           \
+	X("cuPointerSetAttribute", set_attribute,                                            \
+	  CUresult (*)(const void *, CUpointer_attribute, CUdeviceptr))                      \
+	X("cuMemAlloc_v2", alloc, CUresult (*)(CUdeviceptr *, size_t))                       \
+	X("cuMemFree_v2", free, CUresult (*)(CUdeviceptr))                                   \
+	X("cuMemHostAlloc", host_alloc, CUresult (*)(void **, size_t, unsigned int))         \
+	X("cuMemFreeHost", host_free, CUresult (*)(void *))                                  \
+	X("cuMemcpyHtoDAsync_v2", to_gpu,                                                    \
+	  CUresult (*)(CUdeviceptr, const void *, size_t, CUstream))                         \
+	X("cuMemcpyDtoHAsync_v2", to_host,                                                   \
+	  CUresult (*)(void *, CUdeviceptr, size_t, CUstream))                               \
+	X("cuMemcpyDtoDAsync_v2", inside,                                                    \
+	  CUresult (*)(CUdeviceptr, CUdeviceptr, size_t, CUstream))                          \
+	X("cuStreamCreate", stream_new, CUresult (*)(CUstream *, unsigned int))              \
+	X("cuStreamDestroy_v2", stream_free, CUresult (*)(CUstream))                         \
+	X("cuStreamSynchronize", stream_sync, CUresult (*)(CUstream))
+
+#define MEMBER(name, member, type) __typeof__((type)0) member;
+static struct {
+	CUDA_FUNCTIONS(MEMBER)
+} cu;
+#undef MEMBER
+
+/*
+ * lock: held while `state` and the table above are filled; they are final once `ready`
+ * was seen true (acquire) and are never taken back: a driver cannot be unloaded.
+ */
+static struct {
+	pthread_mutex_t lock;
+	bool ready;
+	int ndev;
+	CUdevice dev[GPU_MAX];
+} cuda = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool load_functions(void *lib, const char **missing)
+{
+	void *at;
+
+#define LOAD(name, member, type)                                \
+	at = dlsym(lib, name);                                  \
+	if (!at) {                                              \
+		*missing = name;                                \
+		return false;                                   \
+	}                                                       \
+	memcpy(&cu.member, &at, sizeof(at));
+	CUDA_FUNCTIONS(LOAD)
+#undef LOAD
+	return true;
+}
+
+static const char *cuda_error(int result)
+{
+	const char *name = NULL;
+
+	if (!cu.error_name || cu.error_name(result, &name) || !name)
+		return result == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" :
+		       result == CUDA_ERROR_NOT_INITIALIZED ? "CUDA_ERROR_NOT_INITIALIZED" :
+							      "CUDA error";
+	return name;
+}
+
+/* cuda.lock held */
+static int open_locked(char *what, size_t len)
+{
+	const char *missing = NULL;
+	void *lib;
+	int i, n, r;
+
+	lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!lib) {
+		snprintf(what, len, "%s: install the GPU driver, or run on the simulated GPU",
+			 dlerror());
+		return CUDA_ERROR_NO_DEVICE;
+	}
+	if (!load_functions(lib, &missing)) {
+		snprintf(what, len,
+			 "libcuda.so.1 has no %s: it is older than CUDA 11.4; update the driver",
+			 missing);
+		return CUDA_ERROR_NOT_FOUND;
+	}
+	r = cu.init(0);
+	if (r) {
+		snprintf(what, len, "cuInit Failed, error %s: check the GPU with nvidia-smi",
+			 cuda_error(r));
+		return r;
+	}
+	r = cu.count(&n);
+	if (!r && n < 1)
+		r = CUDA_ERROR_NO_DEVICE;
+	for (i = 0; !r && i < n && i < GPU_MAX; i++)
+		r = cu.device(&cuda.dev[i], i);
+	if (r) {
+		snprintf(what, len,
+			 "cuDeviceGetCount: %s: check CUDA_VISIBLE_DEVICES and nvidia-smi",
+			 cuda_error(r));
+		return r;
+	}
+	cuda.ndev = i;
+	return 0;
+}
+
+static int cuda_open(char *what, size_t len)
+{
+	int r = 0;
+
+	if (__atomic_load_n(&cuda.ready, __ATOMIC_ACQUIRE))
+		return 0;
+	pthread_mutex_lock(&cuda.lock);
+	if (!cuda.ready) {
+		r = open_locked(what, len);
+		if (!r)
+			__atomic_store_n(&cuda.ready, true, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&cuda.lock);
+	return r;
+}
+
+static int cuda_count(void)
+{
+	return __atomic_load_n(&cuda.ready, __ATOMIC_ACQUIRE) ? cuda.ndev : 0;
+}
+
+static int cuda_pointer(const void *ptr, struct gpu_ptr *out)
+{
+	CUpointer_attribute want[] = {
+		CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_IS_MANAGED,
+		CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,   CU_POINTER_ATTRIBUTE_CONTEXT,
+		CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+		CU_POINTER_ATTRIBUTE_BUFFER_ID,
+	};
+	unsigned int type = 0, managed = 0;
+	CUdeviceptr start = 0;
+	CUcontext ctx = NULL;
+	int dev = -1;
+	size_t len = 0;
+	unsigned long long id = 0;
+	void *got[] = { &type, &managed, &dev, &ctx, &start, &len, &id };
+	CUresult r;
+
+	memset(out, 0, sizeof(*out));
+	out->dev = -1;
+	r = cu.attributes(sizeof(want) / sizeof(want[0]), want, got, (uintptr_t)ptr);
+	/* memory that CUDA does not know is the CPU's */
+	if (r == CUDA_ERROR_INVALID_VALUE || (!r && !type))
+		return 0;
+	if (r)
+		return r;
+	if (managed)
+		out->kind = GPU_MEM_MANAGED;
+	else if (type == CU_MEMORYTYPE_DEVICE)
+		out->kind = GPU_MEM_DEVICE;
+	else
+		return 0;
+	out->dev = dev;
+	out->ctx = ctx;
+	out->base_va = start;
+	out->len = len;
+	out->id = id;
+	return 0;
+}
+
+static int cuda_primary_get(int dev, void **ctx)
+{
+	CUcontext c;
+	CUresult r;
+
+	if (dev < 0 || dev >= cuda.ndev)
+		return CUDA_ERROR_INVALID_DEVICE;
+	r = cu.retain(&c, cuda.dev[dev]);
+	if (!r)
+		*ctx = c;
+	return r;
+}
+
+static void cuda_primary_put(int dev)
+{
+	cu.release(cuda.dev[dev]);
+}
+
+static int cuda_pci(int dev, uint64_t *pdevinfo, char *text, size_t len)
+{
+	unsigned int domain, bus, slot, fn = 0;
+	char id[32];
+	CUresult r;
+
+	r = cu.pci(id, sizeof(id), cuda.dev[dev]);
+	if (r)
+		return r;
+	id[sizeof(id) - 1] = '\0';
+	if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &fn) < 3)
+		return CUDA_ERROR_UNKNOWN;
+	*pdevinfo = (uint64_t)domain << 32 | bus << 8 | slot << 3 | fn;
+	snprintf(text, len, "%04x:%02x:%02x.%x", domain, bus, slot, fn);
+	return 0;
+}
+
+static int enter(void *ctx)
+{
+	return cu.push(ctx);
+}
+
+static void leave(void)
+{
+	CUcontext c;
+
+	cu.pop(&c);
+}
+
+static int cuda_alloc(void *ctx, size_t size, uint64_t *va)
+{
+	CUdeviceptr p = 0;
+	int r = enter(ctx);
+
+	if (r)
+		return r;
+	r = cu.alloc(&p, size);
+	leave();
+	*va = p;
+	return r;
+}
+
+static void cuda_free(void *ctx, uint64_t va)
+{
+	if (enter(ctx))
+		return;
+	cu.free(va);
+	leave();
+}
+
+static int cuda_host_alloc(void *ctx, size_t size, void **host)
+{
+	int r = enter(ctx);
+
+	if (r)
+		return r;
+	r = cu.host_alloc(host, size, CU_MEMHOSTALLOC_PORTABLE);
+	leave();
+	return r;
+}
+
+static void cuda_host_free(void *ctx, void *host)
+{
+	if (enter(ctx))
+		return;
+	cu.host_free(host);
+	leave();
+}
+
+static int cuda_stream_new(void *ctx, struct gpu_stream *out)
+{
+	CUstream s;
+	int r = enter(ctx);
+
+	if (r)
+		return r;
+	r = cu.stream_new(&s, CU_STREAM_NON_BLOCKING);
+	leave();
+	if (!r) {
+		out->ctx = ctx;
+		out->stream = s;
+	}
+	return r;
+}
+
+static void cuda_stream_free(struct gpu_stream *s)
+{
+	if (enter(s->ctx))
+		return;
+	cu.stream_free(s->stream);
+	leave();
+}
+
+static int cuda_to_gpu(struct gpu_stream *s, uint64_t dst_va, const void *src, size_t size)
+{
+	int r = enter(s->ctx);
+
+	if (r)
+		return r;
+	r = cu.to_gpu(dst_va, src, size, s->stream);
+	leave();
+	return r;
+}
+
+static int cuda_to_host(struct gpu_stream *s, void *dst, uint64_t src_va, size_t size)
+{
+	int r = enter(s->ctx);
+
+	if (r)
+		return r;
+	r = cu.to_host(dst, src_va, size, s->stream);
+	leave();
+	return r;
+}
+
+static int cuda_inside(struct gpu_stream *s, uint64_t dst_va, uint64_t src_va, size_t size)
+{
+	int r = enter(s->ctx);
+
+	if (r)
+		return r;
+	r = cu.inside(dst_va, src_va, size, s->stream);
+	leave();
+	return r;
+}
+
+static int cuda_sync(struct gpu_stream *s)
+{
+	int r = enter(s->ctx);
+
+	if (r)
+		return r;
+	r = cu.stream_sync(s->stream);
+	leave();
+	return r;
+}
+
+static int cuda_sync_memops(uint64_t va, void *ctx)
+{
+	int on = 1, r = enter(ctx);
+
+	if (r)
+		return r;
+	r = cu.set_attribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, va);
+	leave();
+	return r;
+}
+
+const struct gpu_ops gpu_cuda = {
+	.open = cuda_open,
+	.count = cuda_count,
+	.error = cuda_error,
+	.pointer = cuda_pointer,
+	.primary_get = cuda_primary_get,
+	.primary_put = cuda_primary_put,
+	.pci = cuda_pci,
+	.alloc = cuda_alloc,
+	.free = cuda_free,
+	.host_alloc = cuda_host_alloc,
+	.host_free = cuda_host_free,
+	.stream_new = cuda_stream_new,
+	.stream_free = cuda_stream_free,
+	.to_gpu = cuda_to_gpu,
+	.to_host = cuda_to_host,
+	.inside = cuda_inside,
+	.sync = cuda_sync,
+	.sync_memops = cuda_sync_memops,
+};
+
+const struct gpu_ops *gpu = &gpu_cuda;

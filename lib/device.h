@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * device.h - the GPUs of this open: primary context, PCI address, what is pinned.
+ *
+ * A device is made at its first use and lives until the close; the pointer stays valid
+ * inside driver_enter() .. driver_leave().
+ */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "pin_cost.h"
+#include "staged.h"
+
+struct device {
+	int index;
+	void *ctx;		/* primary context, retained */
+	uint64_t pdevinfo;	/* as nvidia-fs takes it */
+	char pci[32];		/* "0000:01:00.0" */
+	atomic_size_t pinned;	/* bytes, buffers and staging together */
+	struct staging staging;
+	struct pin_cost cost;	/* of pinning for one request, against staging */
+};
+
+/* NULL with *err set (errmap.h); one log line names the device. */
+struct device *device_get(int index, int *err);
+
+/* Counts `size` more pinned bytes: 0, or -ENOMEM: max_device_pinned_mem_size_kb is used up. */
+int device_pin(struct device *d, size_t size);
+void device_unpin(struct device *d, size_t size);
+
+/* At close, nobody inside. */
+void devices_release(void);
+
+#endif /* DEVICE_H */

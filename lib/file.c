@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT
+/* file.c - cuFileHandle*: registered files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOG_MODULE "cufio-fs"
+#include "driver.h"
+#include "errmap.h"
+#include "file.h"
+#include "file_facts.h"
+#include "log.h"
+#include "opengds.h"
+#include "os.h"
+
+/*
+ * A handle is slot number + 1 and the slot's generation, stirred by an odd factor, so that
+ * an address or an old handle is recognised as none of ours.
+ */
+#define SLOT_BITS 24
+#define STIR 0x9e3779b97f4a7c15ULL
+#define UNSTIR 0xf1de83e19937733dULL
+
+struct slot {
+	struct file *file;	/* NULL: free */
+	uint64_t generation;
+};
+
+/* lock guards all of it; a file that was looked up under it is held by its reference. */
+static struct {
+	pthread_rwlock_t lock;
+	struct slot *slot;
+	unsigned int slots, first_free;
+	uint64_t generation;
+} files = { .lock = PTHREAD_RWLOCK_INITIALIZER };
+
+/* -- look-up -- */
+
+/* files.lock held */
+static struct slot *find(CUfileHandle_t fh)
+{
+	uint64_t raw = (uint64_t)(uintptr_t)fh * UNSTIR;
+	uint64_t index = (raw & ((1u << SLOT_BITS) - 1)) - 1;
+	struct slot *s;
+
+	if (index >= files.slots)
+		return NULL;
+	s = &files.slot[index];
+	return s->file && s->generation == raw >> SLOT_BITS ? s : NULL;
+}
+
+struct file *file_get(CUfileHandle_t fh)
+{
+	struct file *f = NULL;
+	struct slot *s;
+
+	pthread_rwlock_rdlock(&files.lock);
+	s = find(fh);
+	if (s) {
+		f = s->file;
+		atomic_fetch_add(&f->refs, 1);
+	}
+	pthread_rwlock_unlock(&files.lock);
+	return f;
+}
+
+void file_put(struct file *f)
+{
+	if (atomic_fetch_sub(&f->refs, 1) != 1)
+		return;
+	if (f->fd_direct >= 0)
+		os->close(f->fd_direct);
+	if (f->fd_cached >= 0)
+		os->close(f->fd_cached);
+	free(f);
+}
+
+/* files.lock held for writing */
+static int grow(void)
+{
+	unsigned int n = files.slots ? files.slots * 2 : 64;
+	struct slot *s;
+
+	if (n >= 1u << SLOT_BITS)
+		return -ENFILE;
+	s = realloc(files.slot, n * sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	memset(s + files.slots, 0, (n - files.slots) * sizeof(*s));
+	files.slot = s;
+	files.slots = n;
+	return 0;
+}
+
+/* files.lock held for writing. The caller's descriptor may be registered once. */
+static bool known(const struct file *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < files.slots; i++) {
+		const struct file *g = files.slot[i].file;
+
+		/* a number that was closed and names another file now is not the same */
+		if (g && g->user_fd == f->user_fd && g->st.st_dev == f->st.st_dev &&
+		    g->st.st_ino == f->st.st_ino)
+			return true;
+	}
+	return false;
+}
+
+static int insert(struct file *f, CUfileHandle_t *fh)
+{
+	struct timespec t;
+	unsigned int i;
+	int r = 0;
+
+	pthread_rwlock_wrlock(&files.lock);
+	if (known(f)) {
+		r = ERR(HANDLE_ALREADY_REGISTERED);
+		goto out;
+	}
+	for (i = files.first_free; i < files.slots && files.slot[i].file; i++)
+		;
+	if (i == files.slots) {
+		r = grow();
+		if (r)
+			goto out;
+	}
+	if (!files.generation) {
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		files.generation = (uint64_t)t.tv_nsec << 8 ^ t.tv_sec;
+	}
+	files.generation = (files.generation + 1) & (UINT64_MAX >> SLOT_BITS);
+	files.slot[i].file = f;
+	files.slot[i].generation = files.generation;
+	files.first_free = i + 1;
+	*fh = (void *)(uintptr_t)((files.generation << SLOT_BITS | (i + 1)) * STIR);
+out:
+	pthread_rwlock_unlock(&files.lock);
+	return r;
+}
+
+static struct file *take_out(CUfileHandle_t fh)
+{
+	struct file *f = NULL;
+	struct slot *s;
+
+	pthread_rwlock_wrlock(&files.lock);
+	s = find(fh);
+	if (s) {
+		f = s->file;
+		s->file = NULL;
+		if ((unsigned int)(s - files.slot) < files.first_free)
+			files.first_free = s - files.slot;
+	}
+	pthread_rwlock_unlock(&files.lock);
+	return f;
+}
+
+void files_release(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < files.slots; i++)
+		if (files.slot[i].file)
+			file_put(files.slot[i].file);
+	free(files.slot);
+	files.slot = NULL;
+	files.slots = files.first_free = 0;
+}
+
+/* -- registration -- */
+
+static int check_flags(const struct file *f)
+{
+	static const struct {
+		int flag;
+		const char *name;
+	} bad[] = {
+		{ O_APPEND, "O_APPEND" },
+		{ O_NONBLOCK, "O_NONBLOCK" },
+		{ O_NOATIME, "O_NOATIME" },
+		{ O_DIRECTORY, "O_DIRECTORY" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (f->flags & bad[i].flag) {
+			log_error("cuFileHandleRegister: %s is open with %s: open it without",
+				  f->name, bad[i].name);
+			return ERR(INVALID_FILE_OPEN_FLAG);
+		}
+	if (f->flags & O_PATH) {
+		log_error("cuFileHandleRegister: %s is open with O_PATH: open it for reading or writing",
+			  f->name);
+		return ERR(INVALID_VALUE);
+	}
+	return 0;
+}
+
+/*
+ * Descriptors of our own, with and without O_DIRECT. /proc/self/fd opens the same inode,
+ * deleted or not. Where it does not (no /proc, no permission), a duplicate of the
+ * caller's serves for the kind that it has.
+ */
+static int open_own(struct file *f)
+{
+	int mode = f->flags & (O_ACCMODE | O_SYNC | O_DSYNC), had = f->flags & O_DIRECT, r;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->user_fd);
+	f->fd_cached = os->open(path, mode);
+	f->fd_direct = os->open(path, mode | O_DIRECT);
+	if (had ? f->fd_direct < 0 : f->fd_cached < 0) {
+		r = os->dup(f->user_fd);
+		if (r < 0) {
+			log_error("cuFileHandleRegister: %s: a descriptor of its own: %s; raise the limit of open files (ulimit -n)",
+				  f->name, log_errno(r));
+			return ERR(GETNEWFD_FAILED);
+		}
+		if (had)
+			f->fd_direct = r;
+		else
+			f->fd_cached = r;
+	}
+	if (f->fd_cached < 0)
+		f->fd_cached = -1;
+	if (f->fd_direct < 0)
+		f->fd_direct = -1;
+	return 0;
+}
+
+static int look(struct file *f)
+{
+	char link[64];
+	ssize_t n;
+	int r;
+
+	snprintf(f->name, sizeof(f->name), "fd %d", f->user_fd);
+	r = os->getfl(f->user_fd);
+	if (r < 0) {
+		log_error("cuFileHandleRegister: fd %d: %s: give a descriptor that is open",
+			  f->user_fd, log_errno(r));
+		return ERR(INVALID_VALUE);
+	}
+	f->flags = r;
+	r = os->fstat(f->user_fd, &f->st);
+	if (r)
+		return r;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", f->user_fd);
+	n = readlink(link, f->name, sizeof(f->name) - 1);
+	if (n > 0)
+		f->name[n] = '\0';
+	r = check_flags(f);
+	if (!r && !S_ISREG(f->st.st_mode) && !S_ISBLK(f->st.st_mode)) {
+		log_error("cuFileHandleRegister: %s is neither a regular file nor a block device: unsupported file type; pass a descriptor of one of these",
+			  f->name);
+		return ERR(INVALID_FILE_TYPE);
+	}
+	return r;
+}
+
+/* What the facts say about it, and whether that is an error. */
+static int judge(struct file *f)
+{
+	const struct config *c = driver_config();
+	const struct facts_reason_text *t;
+	unsigned int why;
+
+	f->reason = file_facts(f);
+	why = c->force_compat ? REASON_FORCE_COMPAT : f->reason ? f->reason : nvfs_reason();
+	if (why == REASON_NONE)
+		return 0;
+	t = facts_reason(why);
+	if (!c->allow_compat && !c->force_compat) {
+		log_error("cuFileHandleRegister error: GPUDirect Storage not supported on current file %s: %s: %s, and allow_compat_mode is false; %s",
+			  f->name, t->id, t->text, t->remedy);
+		return ERR(IO_NOT_SUPPORTED);
+	}
+	log_notice("cuFileHandleRegister GDS not supported or disabled by config, using cuFile posix read/write with compat mode enabled: %s: %s: %s; %s",
+		   f->name, t->id, t->text, t->remedy);
+	return 0;
+}
+
+static int register_fd(CUfileHandle_t *fh, int fd)
+{
+	struct file *f = calloc(1, sizeof(*f));
+	dev_t dev;
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	atomic_init(&f->refs, 1);
+	f->user_fd = fd;
+	f->fd_direct = f->fd_cached = -1;
+	r = look(f);
+	if (!r)
+		r = open_own(f);
+	if (!r)
+		r = judge(f);
+	if (r)
+		goto fail;
+	dev = S_ISBLK(f->st.st_mode) ? f->st.st_rdev : f->st.st_dev;
+	f->nvfs.fd = f->fd_direct;
+	f->nvfs.inum = f->st.st_ino;
+	f->nvfs.major = major(dev);
+	f->nvfs.minor = minor(dev);
+	atomic_init(&f->strict, driver_config()->strict);
+	r = insert(f, fh);
+	if (r) {
+		log_error("cuFileHandleRegister: %s (fd %d): %s: deregister its handle first",
+			  f->name, fd, errmap_text(r));
+		goto fail;
+	}
+	return 0;
+fail:
+	file_put(f);
+	return r;
+}
+
+CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr)
+{
+	int r;
+
+	r = driver_enter();
+	if (r)
+		return errmap_status(r);
+	if (!fh || !descr) {
+		log_error("cuFileHandleRegister: the %s is NULL: pass the address of one",
+			  fh ? "descriptor" : "handle");
+		r = ERR(INVALID_VALUE);
+	} else if (descr->type == CU_FILE_HANDLE_TYPE_OPAQUE_FD) {
+		r = register_fd(fh, descr->handle.fd);
+	} else {
+		log_error("cuFileHandleRegister: handle type %d: GPUDirect Storage not supported on current file; use CU_FILE_HANDLE_TYPE_OPAQUE_FD",
+			  descr->type);
+		r = ERR(IO_NOT_SUPPORTED);
+	}
+	driver_leave();
+	return errmap_status(r);
+}
+
+void cuFileHandleDeregister(CUfileHandle_t fh)
+{
+	struct file *f;
+
+	if (driver_enter_open(-1, -1))
+		return;
+	f = take_out(fh);
+	if (f)
+		file_put(f);
+	else
+		log_error("cuFileHandleDeregister: %p is no registered handle: deregister each once",
+			  fh);
+	driver_leave();
+}
+
+int ogds_handle_set_strict(CUfileHandle_t fh, bool strict)
+{
+	struct file *f;
+	int r = -EINVAL;
+
+	if (driver_enter_open(-1, -1))
+		return -EINVAL;
+	f = file_get(fh);
+	if (f) {
+		atomic_store(&f->strict, strict);
+		file_put(f);
+		r = 0;
+	}
+	driver_leave();
+	return r;
+}
+
+bool file_say_once(struct file *f, unsigned int reason)
+{
+	uint64_t bit = 1ULL << (reason & 63);
+
+	return !(atomic_fetch_or(&f->said, bit) & bit);
+}

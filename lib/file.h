@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * file.h - registered files: the object behind CUfileHandle_t.
+ *
+ * The library keeps up to two descriptors of its own on each file, one with O_DIRECT and
+ * one without, opened anew so that the caller's flags and offset are never touched and the
+ * caller may close his. All members are final after registration but `refs`, `strict`,
+ * `refused` and `said` (atomics).
+ */
+#ifndef FILE_H
+#define FILE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "cufile.h"
+#include "facts.h"
+#include "nvfs.h"
+
+struct file {
+	atomic_uint refs;
+	int user_fd;		/* the caller's number: for messages and for 5028 */
+	int flags;		/* O_ flags of the caller's descriptor */
+	int fd_direct;		/* ours, with O_DIRECT; -1: the file has none */
+	int fd_cached;		/* ours, without; -1: only the one above could be had */
+	struct stat st;		/* as registered */
+	struct nvfs_file nvfs;
+	char name[FACTS_PATH];	/* path, or "fd 7" */
+	unsigned int reason;	/* why it does not go direct (facts) */
+	atomic_bool strict;
+	atomic_uint refused;	/* a reason learnt from a request, or 0 */
+	_Atomic uint64_t said;	/* bit n: reason n stands in the log */
+};
+
+/* The file of a handle, referenced; NULL: no such handle. */
+struct file *file_get(CUfileHandle_t fh);
+void file_put(struct file *f);
+
+/* Current size in bytes, or -errno. */
+int64_t file_size(const struct file *f);
+
+/*
+ * pread and pwrite of a piece, whatever its alignment, until all of it is moved or (reads)
+ * the file ends: bytes or -errno. The caller's O_DIRECT is kept where alignment allows.
+ */
+ssize_t file_pread(const struct file *f, void *buf, size_t size, off_t off);
+ssize_t file_pwrite(const struct file *f, const void *buf, size_t size, off_t off);
+
+/* True the first time for this file and reason: the caller says it. */
+bool file_say_once(struct file *f, unsigned int reason);
+
+/* At close, nobody inside. */
+void files_release(void);
+
+#endif /* FILE_H */

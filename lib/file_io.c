@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+/* file_io.c - reading and writing a registered file by the CPU's way. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+#include "os.h"
+
+#define BLOCK 4096
+#define PATCH_BYTES (256 * 1024)
+
+/*
+ * A partial block of a file that can only be had with O_DIRECT is read, changed and
+ * written back; two of our threads may not do that to one block at once. (Other processes
+ * are as with any O_DIRECT writer.)
+ */
+static pthread_mutex_t patching = PTHREAD_MUTEX_INITIALIZER;
+
+int64_t file_size(const struct file *f)
+{
+	struct stat st;
+	int fd = f->fd_cached >= 0 ? f->fd_cached : f->fd_direct;
+	int r = os->fstat(fd, &st);
+
+	return r ? r : os->size(fd, &st);
+}
+
+static bool aligned(const void *buf, size_t size, off_t off)
+{
+	return !(((uintptr_t)buf | size | (size_t)off) & (BLOCK - 1));
+}
+
+/* Reads until all is there or the file ends. */
+static ssize_t pread_all(int fd, void *buf, size_t size, off_t off)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < size) {
+		n = os->pread(fd, (char *)buf + done, size - done, off + done);
+		if (n < 0)
+			return n;
+		done += n;
+		/* O_DIRECT at the end of the file: what is left is no whole block */
+		if (!n || (done & (BLOCK - 1)))
+			break;
+	}
+	return done;
+}
+
+static ssize_t pread_cached(int fd, void *buf, size_t size, off_t off)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < size) {
+		n = os->pread(fd, (char *)buf + done, size - done, off + done);
+		if (n < 0)
+			return n;
+		if (!n)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+static ssize_t pwrite_all(int fd, const void *buf, size_t size, off_t off)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < size) {
+		n = os->pwrite(fd, (const char *)buf + done, size - done, off + done);
+		if (n <= 0)
+			return n ? n : -EIO;
+		done += n;
+	}
+	return done;
+}
+
+/* Only O_DIRECT is there: whole blocks around the range, through memory of our own. */
+static ssize_t pread_around(int fd, void *buf, size_t size, off_t off)
+{
+	size_t skip, n, done = 0;
+	char *blocks;
+	ssize_t r = 0;
+
+	if (posix_memalign((void **)&blocks, BLOCK, PATCH_BYTES))
+		return -ENOMEM;
+	while (done < size) {
+		skip = (off + done) & (BLOCK - 1);
+		n = PATCH_BYTES - skip < size - done ? PATCH_BYTES - skip : size - done;
+		r = pread_all(fd, blocks, (skip + n + BLOCK - 1) & ~(size_t)(BLOCK - 1),
+			      off + done - skip);
+		if (r < 0)
+			break;
+		if ((size_t)r < skip + n)
+			n = (size_t)r > skip ? r - skip : 0;
+		memcpy((char *)buf + done, blocks + skip, n);
+		done += n;
+		if ((size_t)r < skip + n || !n)
+			break;
+	}
+	free(blocks);
+	return r < 0 ? r : (ssize_t)done;
+}
+
+static ssize_t patch(int fd, char *blocks, const void *buf, size_t n, off_t start, size_t skip)
+{
+	size_t span = (skip + n + BLOCK - 1) & ~(size_t)(BLOCK - 1);
+	ssize_t r = pread_all(fd, blocks, span, start);
+
+	if (r < 0)
+		return r;
+	memset(blocks + r, 0, span - r);
+	memcpy(blocks + skip, buf, n);
+	if ((size_t)r < skip + n && skip + n < span)
+		return -EINVAL;	/* would leave the file longer than asked for */
+	return pwrite_all(fd, blocks, span, start);
+}
+
+static ssize_t pwrite_around(int fd, const void *buf, size_t size, off_t off)
+{
+	size_t skip, n, done = 0;
+	char *blocks;
+	ssize_t r = 0;
+
+	if (posix_memalign((void **)&blocks, BLOCK, PATCH_BYTES))
+		return -ENOMEM;
+	pthread_mutex_lock(&patching);
+	while (done < size && r >= 0) {
+		skip = (off + done) & (BLOCK - 1);
+		n = PATCH_BYTES - skip < size - done ? PATCH_BYTES - skip : size - done;
+		r = patch(fd, blocks, (const char *)buf + done, n, off + done - skip, skip);
+		if (r >= 0)
+			done += n;
+	}
+	pthread_mutex_unlock(&patching);
+	free(blocks);
+	return r < 0 && !done ? r : (ssize_t)done;
+}
+
+ssize_t file_pread(const struct file *f, void *buf, size_t size, off_t off)
+{
+	ssize_t r = -EINVAL;
+
+	if ((f->flags & O_DIRECT) && f->fd_direct >= 0 && aligned(buf, size, off))
+		r = pread_all(f->fd_direct, buf, size, off);
+	/* EINVAL: this file wants another alignment than 4 KiB */
+	if (r == -EINVAL && f->fd_cached >= 0)
+		r = pread_cached(f->fd_cached, buf, size, off);
+	else if (r == -EINVAL)
+		r = pread_around(f->fd_direct, buf, size, off);
+	return r;
+}
+
+ssize_t file_pwrite(const struct file *f, const void *buf, size_t size, off_t off)
+{
+	ssize_t r = -EINVAL;
+
+	if ((f->flags & O_DIRECT) && f->fd_direct >= 0 && aligned(buf, size, off))
+		r = pwrite_all(f->fd_direct, buf, size, off);
+	if (r == -EINVAL && f->fd_cached >= 0)
+		r = pwrite_all(f->fd_cached, buf, size, off);
+	else if (r == -EINVAL)
+		r = pwrite_around(f->fd_direct, buf, size, off);
+	return r;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu.h - what the library needs of the CUDA driver: the seam in front of lib/cuda.c.
+ *
+ * libcuda.so.1 is loaded at run time. Calls that touch a GPU make the context they are
+ * given current and put the caller's back. They return 0 or the CUresult (> 0), and never
+ * keep a lock of the library. Address spaces: *_va is a device address (of host memory
+ * when there is no device), everything else a host pointer.
+ */
+#ifndef GPU_H
+#define GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPU_MAX 64
+
+enum gpu_mem {
+	GPU_MEM_HOST,		/* the CPU's: pageable, or pinned by CUDA */
+	GPU_MEM_DEVICE,
+	GPU_MEM_MANAGED,	/* moves between both */
+};
+
+struct gpu_ptr {
+	enum gpu_mem kind;
+	int dev;		/* index of the device; -1 for host memory */
+	void *ctx;		/* CUDA context that owns it */
+	uint64_t base_va;	/* of the allocation; device and managed memory only */
+	size_t len;
+	uint64_t id;		/* of the allocation, never used twice */
+};
+
+/* A thing copies are queued on: a stream of one context. */
+struct gpu_stream {
+	void *ctx;
+	void *stream;
+};
+
+struct gpu_ops {
+	/* Loads and initialises CUDA, once. `what` gets the text of a failure. */
+	int (*open)(char *what, size_t len);
+	int (*count)(void);
+	const char *(*error)(int result);	/* "CUDA_ERROR_NO_DEVICE"; never NULL */
+
+	int (*pointer)(const void *ptr, struct gpu_ptr *out);
+	/* The primary context of a device, retained until primary_put. */
+	int (*primary_get)(int dev, void **ctx);
+	void (*primary_put)(int dev);
+	/* PCI address as nvidia-fs takes it: domain << 32 | bus << 8 | devfn */
+	int (*pci)(int dev, uint64_t *pdevinfo, char *text, size_t len);
+
+	int (*alloc)(void *ctx, size_t size, uint64_t *va);
+	void (*free)(void *ctx, uint64_t va);
+	int (*host_alloc)(void *ctx, size_t size, void **host);
+	void (*host_free)(void *ctx, void *host);
+
+	int (*stream_new)(void *ctx, struct gpu_stream *out);
+	void (*stream_free)(struct gpu_stream *s);
+	int (*to_gpu)(struct gpu_stream *s, uint64_t dst_va, const void *src, size_t size);
+	int (*to_host)(struct gpu_stream *s, void *dst, uint64_t src_va, size_t size);
+	int (*inside)(struct gpu_stream *s, uint64_t dst_va, uint64_t src_va, size_t size);
+	int (*sync)(struct gpu_stream *s);	/* until all that was queued is done */
+
+	/* Memory operations on this memory are synchronous from now on (needed for DMA). */
+	int (*sync_memops)(uint64_t va, void *ctx);
+};
+
+extern const struct gpu_ops gpu_cuda;
+
+/* What the library calls; set before the first open, by tests only. */
+extern const struct gpu_ops *gpu;
+
+#endif /* GPU_H */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lane.h - what one copy needs while it runs: a stream and a pinned piece of host memory.
+ *
+ * Lanes are made when needed, LANE_MAX at most, and kept until the close; who finds none
+ * waits for one. A thread holds one lane at a time, so there is always progress.
+ */
+#ifndef LANE_H
+#define LANE_H
+
+#include <stddef.h>
+
+#include "gpu.h"
+
+#define LANE_BYTES (1024 * 1024)
+#define LANE_MAX 64
+
+struct lane {
+	struct gpu_stream s;
+	void *host;		/* LANE_BYTES, 4-KiB aligned; NULL until lane_host() */
+	struct lane *next;
+	int foreign;		/* of a context not ours to keep: goes when it is given back */
+};
+
+/* A lane of the context; `keep`: it is a primary context of ours. NULL with *err set. */
+struct lane *lane_take(void *ctx, int keep, int *err);
+/* Its host memory: 0 or an error (errmap.h). */
+int lane_host(struct lane *l);
+void lane_give(struct lane *l);
+
+/* At close, nobody inside. */
+void lanes_release(void);
+
+#endif /* LANE_H */

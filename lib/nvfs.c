@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+/* nvfs.c - the client of the nvidia-fs module. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOG_MODULE "cufio-nvfs"
+#include "driver.h"
+#include "log.h"
+#include "nvfs.h"
+#include "os.h"
+#include "uapi/nvfs.h"
+
+#define WANT_MAJOR 2
+#define WANT_MINOR 12
+
+/* Windows are large while there are few of them: their carriers are host memory. */
+#define SHADOW_BUDGET ((size_t)256 * 1024 * 1024)
+#define SHADOW_SMALL ((size_t)1024 * 1024)
+
+/* Written by the opening and the closing thread, with nobody inside; `next`, `shadows`: any. */
+static struct {
+	unsigned int reason;
+	struct facts_nvfs facts;
+	int node[NVFS_MAX_DEVICES];
+	unsigned int nodes;
+	atomic_uint next;
+	atomic_size_t shadows;
+} nvfs = { .reason = REASON_NO_MODULE };
+
+static unsigned int open_nodes(void)
+{
+	char path[64];
+	int fd;
+
+	while (nvfs.nodes < nvfs.facts.devcount && nvfs.nodes < NVFS_MAX_DEVICES) {
+		snprintf(path, sizeof(path), "/dev/nvidia-fs%u", nvfs.nodes);
+		fd = os->open(path, O_RDWR);
+		if (fd < 0) {
+			log_error("%s: %s: %s", path, log_errno(fd),
+				  fd == -EACCES || fd == -EPERM ?
+					  "give this user access (module parameters dev_mode, dev_gid)" :
+					  "load the module again: rmmod nvidia-fs; modprobe nvidia-fs");
+			return fd == -EACCES || fd == -EPERM ? REASON_MODULE_ACCESS :
+							       REASON_MODULE_NODES;
+		}
+		nvfs.node[nvfs.nodes++] = fd;
+	}
+	return nvfs.nodes ? REASON_NONE : REASON_MODULE_NODES;
+}
+
+void nvfs_open(void)
+{
+	int r = facts_nvfs_find(os_root, &nvfs.facts);
+
+	nvfs.nodes = 0;
+	nvfs.reason = REASON_NO_MODULE;
+	if (r == -EPROTO) {
+		nvfs.reason = REASON_MODULE_VERSION;
+		log_error("/proc/driver/nvidia-fs: no version or number of nodes that can be read; load a module of this project or of NVIDIA");
+	}
+	if (r)
+		return;
+	if (nvfs.facts.major != WANT_MAJOR || nvfs.facts.minor < WANT_MINOR) {
+		nvfs.reason = REASON_MODULE_VERSION;
+		log_error("nvidia-fs is version %u.%u, wanted is %d.%d or a later %d.x: load that one",
+			  nvfs.facts.major, nvfs.facts.minor, WANT_MAJOR, WANT_MINOR, WANT_MAJOR);
+		return;
+	}
+	nvfs.reason = open_nodes();
+	if (nvfs.reason != REASON_NONE)
+		nvfs_close();
+	else
+		log_info("nvidia-fs %u.%u (%s), %u nodes", nvfs.facts.major, nvfs.facts.minor,
+			 nvfs.facts.ours ? "OpenGDS" : "not OpenGDS", nvfs.nodes);
+}
+
+void nvfs_close(void)
+{
+	while (nvfs.nodes)
+		os->close(nvfs.node[--nvfs.nodes]);
+}
+
+unsigned int nvfs_reason(void)
+{
+	return nvfs.reason;
+}
+
+void nvfs_version(struct facts_nvfs *v)
+{
+	*v = nvfs.facts;
+}
+
+/*
+ * The length of a window: what covers the buffer, at most what one request may be. From
+ * 64 KiB up it is a multiple of 64 KiB, below one of 4 KiB (rule of the module).
+ */
+static size_t shadow_size(uint64_t gpu_va, size_t size)
+{
+	const struct config *c = driver_config();
+	size_t need = (gpu_va & (NVFS_GPU_PAGE_SIZE - 1)) + size;
+	size_t most = NVFS_MAX_SHADOW_SIZE;
+
+	if (driver_flag(&c->max_direct_io_set) && driver_word(&c->max_direct_io_kb) * 1024 < most)
+		most = driver_word(&c->max_direct_io_kb) * 1024;
+	else if (atomic_load(&nvfs.shadows) > SHADOW_BUDGET)
+		most = SHADOW_SMALL;
+	if (need >= most)
+		return most & ~(size_t)(NVFS_GPU_PAGE_SIZE - 1);
+	if (need > NVFS_GPU_PAGE_SIZE)
+		return (need + NVFS_GPU_PAGE_SIZE - 1) & ~(size_t)(NVFS_GPU_PAGE_SIZE - 1);
+	return (need + NVFS_BLOCK_SIZE - 1) & ~(size_t)(NVFS_BLOCK_SIZE - 1);
+}
+
+static int map(struct nvfs_win *w, uint64_t pdevinfo, bool staging)
+{
+	struct nvfs_ioctl_map args = {
+		.size = w->size,
+		.pdevinfo = pdevinfo,
+		.cpuvaddr = (uintptr_t)w->cpu,
+		.gpuvaddr = w->gpu_va,
+		.end_fence_addr = (uintptr_t)w->fence,
+		.sbuf_block = w->shadow >> NVFS_BLOCK_SHIFT,
+		.is_bounce_buffer = staging,
+	};
+	int64_t code;
+	int r = os->ioctl(w->node, NVFS_IOCTL_MAP, &args);
+
+	if (r != -EPERM)
+		return r;
+	code = (int64_t)args.end_fence_addr;
+	return code < 0 && code >= -4095 ? (int)code : -EPERM;
+}
+
+int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pdevinfo,
+		  bool staging)
+{
+	int r;
+
+	memset(w, 0, sizeof(*w));
+	w->gpu_va = gpu_va;
+	w->size = size;
+	w->shadow = shadow_size(gpu_va, size);
+	w->node = nvfs.node[atomic_fetch_add(&nvfs.next, 1) % nvfs.nodes];
+	w->cpu = os->mmap_node(w->node, w->shadow);
+	if (!w->cpu)
+		return -errno;
+	w->fence = os->mmap_page(NVFS_BLOCK_SIZE);
+	r = w->fence ? map(w, pdevinfo, staging) : -errno;
+	if (r) {
+		log_error("nvidia-fs MAP ioctl failed : ioctl_return: %d ioctl_ret: -1 (GPU memory 0x%llx + %zu: %s); the kernel log (dmesg) has the reason",
+			  r, (unsigned long long)gpu_va, size, log_errno(r));
+		if (w->fence)
+			os->munmap(w->fence, NVFS_BLOCK_SIZE);
+		os->munmap(w->cpu, w->shadow);
+		w->cpu = NULL;
+		return r;
+	}
+	pthread_mutex_init(&w->one, NULL);
+	atomic_fetch_add(&nvfs.shadows, w->shadow);
+	return 0;
+}
+
+void nvfs_win_close(struct nvfs_win *w)
+{
+	atomic_fetch_sub(&nvfs.shadows, w->shadow);
+	os->munmap(w->cpu, w->shadow);
+	os->munmap(w->fence, NVFS_BLOCK_SIZE);
+	pthread_mutex_destroy(&w->one);
+	w->cpu = NULL;
+}
+
+static ssize_t submit(struct nvfs_win *w, bool write, struct nvfs_ioctl_ioargs *args)
+{
+	int64_t code;
+	int r;
+
+	if (!nvfs.facts.ours)
+		pthread_mutex_lock(&w->one);
+	r = os->ioctl(w->node, write ? NVFS_IOCTL_WRITE : NVFS_IOCTL_READ, args);
+	if (!nvfs.facts.ours)
+		pthread_mutex_unlock(&w->one);
+	code = args->ioctl_return;
+	if (!r)
+		return code;
+	if (r != -EPERM)
+		return r;
+	return code < 0 && code >= -4095 ? code : -EPERM;
+}
+
+ssize_t nvfs_win_io(struct nvfs_win *w, bool write, const struct nvfs_file *f, size_t size,
+		    off_t off, uint64_t gpu_off, size_t *done)
+{
+	struct nvfs_ioctl_ioargs args;
+	size_t n, inside;
+	ssize_t got;
+
+	*done = 0;
+	while (*done < size) {
+		n = size - *done < w->shadow ? size - *done : w->shadow;
+		/* what starts inside a GPU page may not leave it (rule of the module) */
+		inside = (w->gpu_va + gpu_off + *done) & (NVFS_GPU_PAGE_SIZE - 1);
+		if (inside && n > NVFS_GPU_PAGE_SIZE - inside)
+			n = NVFS_GPU_PAGE_SIZE - inside;
+		memset(&args, 0, sizeof(args));
+		args.cpuvaddr = (uintptr_t)w->cpu;
+		args.offset = off + *done;
+		args.size = n;
+		args.inum = f->inum;
+		args.majdev = f->major;
+		args.mindev = f->minor;
+		args.devptroff = gpu_off + *done;
+		args.fd = f->fd;
+		args.flags = NVFS_IO_SYNC;
+		got = submit(w, write, &args);
+		if (got < 0)
+			return got;
+		*done += got;
+		if ((size_t)got < n)
+			break;
+	}
+	return *done;
+}

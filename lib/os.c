@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+/* os.c - the system calls, as they are. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os.h"
+
+/* The caller's programs may have closed 0, 1 or 2: no file of ours may become stdin. */
+static int above_stdio(int fd)
+{
+	int up, err;
+
+	if (fd < 0 || fd > 2)
+		return fd;
+	up = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	err = errno;
+	close(fd);
+	errno = err;
+	return up;
+}
+
+static int real_open(const char *path, int flags)
+{
+	int fd;
+
+	do {
+		fd = open(path, flags | O_CLOEXEC);
+	} while (fd < 0 && errno == EINTR);
+	fd = above_stdio(fd);
+	return fd < 0 ? -errno : fd;
+}
+
+static int real_close(int fd)
+{
+	return close(fd) ? -errno : 0;
+}
+
+static int real_dup(int fd)
+{
+	int up = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	return up < 0 ? -errno : up;
+}
+
+static int real_getfl(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 ? -errno : flags;
+}
+
+static int real_fstat(int fd, struct stat *st)
+{
+	return fstat(fd, st) ? -errno : 0;
+}
+
+static int real_statx(int fd, struct statx *st)
+{
+	unsigned int mask = STATX_BASIC_STATS;
+
+#ifdef STATX_DIOALIGN
+	mask |= STATX_DIOALIGN;
+#endif
+	return statx(fd, "", AT_EMPTY_PATH, mask, st) ? -errno : 0;
+}
+
+static int64_t real_size(int fd, const struct stat *st)
+{
+	uint64_t bytes;
+
+	if (!S_ISBLK(st->st_mode))
+		return st->st_size;
+	return ioctl(fd, BLKGETSIZE64, &bytes) ? -errno : (int64_t)bytes;
+}
+
+static int real_fileattr(int fd, unsigned int *flags)
+{
+	int value;
+
+	if (ioctl(fd, FS_IOC_GETFLAGS, &value))
+		return -errno;
+	*flags = value;
+	return 0;
+}
+
+static ssize_t real_pread(int fd, void *buf, size_t size, off_t off)
+{
+	ssize_t n;
+
+	do {
+		n = pread(fd, buf, size, off);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t real_pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	ssize_t n;
+
+	do {
+		n = pwrite(fd, buf, size, off);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static int real_ioctl(int fd, unsigned long nr, void *arg)
+{
+	int r = ioctl(fd, nr, arg);
+
+	return r < 0 ? -errno : r;
+}
+
+static void *real_mmap_node(int fd, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void *real_mmap_page(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static int real_munmap(void *at, size_t size)
+{
+	return munmap(at, size) ? -errno : 0;
+}
+
+static uint64_t real_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+const struct os_ops os_real = {
+	.open = real_open,
+	.close = real_close,
+	.dup = real_dup,
+	.getfl = real_getfl,
+	.fstat = real_fstat,
+	.statx = real_statx,
+	.size = real_size,
+	.fileattr = real_fileattr,
+	.pread = real_pread,
+	.pwrite = real_pwrite,
+	.ioctl = real_ioctl,
+	.mmap_node = real_mmap_node,
+	.mmap_page = real_mmap_page,
+	.munmap = real_munmap,
+	.now_ns = real_now_ns,
+};
+
+const struct os_ops *os = &os_real;
+const char *os_root = "";

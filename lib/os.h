@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * os.h - the system calls that the library makes: the seam that unit tests replace.
+ *
+ * Every call returns a result >= 0 or -errno, restarts after EINTR where nothing is lost by
+ * that, and opens with O_CLOEXEC. Descriptors are never 0, 1 or 2.
+ */
+#ifndef OS_H
+#define OS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct os_ops {
+	int (*open)(const char *path, int flags);
+	int (*close)(int fd);
+	int (*dup)(int fd);
+	int (*getfl)(int fd);		/* the O_ flags of an open descriptor */
+	int (*fstat)(int fd, struct stat *st);
+	/* attributes and alignments: STATX_BASIC_STATS | STATX_DIOALIGN where known */
+	int (*statx)(int fd, struct statx *st);
+	int64_t (*size)(int fd, const struct stat *st);	/* of a file or block device */
+	int (*fileattr)(int fd, unsigned int *flags);	/* FS_IOC_GETFLAGS */
+	ssize_t (*pread)(int fd, void *buf, size_t size, off_t off);
+	ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t off);
+	int (*ioctl)(int fd, unsigned long nr, void *arg);
+	/* shared, read and write; NULL and errno */
+	void *(*mmap_node)(int fd, size_t size);
+	/* private, zeroed, present; NULL and errno */
+	void *(*mmap_page)(size_t size);
+	int (*munmap)(void *at, size_t size);
+	uint64_t (*now_ns)(void);			/* monotonic */
+};
+
+extern const struct os_ops os_real;
+
+/* What the library calls; set before the first open, by tests only. */
+extern const struct os_ops *os;
+
+/* The tree that facts are read below; "" but in tests. */
+extern const char *os_root;
+
+#endif /* OS_H */

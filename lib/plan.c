@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/*
+ * plan.c - the planner. Its rules, each with a test in t_plan and a mutant:
+ *
+ *  1. A read ends at the end of the file.
+ *  2. Host memory takes the route host, whole.
+ *  3. Whole 4-KiB blocks go by the best route that can take them; the reason beside another
+ *     than the best is the best one's.
+ *  4. Parts of a block are never written or read direct in place: they are edges, by bounce.
+ *     Staging memory is the library's, so a staged read takes its edges along.
+ *  5. A file or a module that cannot go direct makes the whole request one bounce piece.
+ *  6. strict: no plan whose whole blocks do not all go direct, whatever else is allowed.
+ *  7. force_compat_mode: no direct route.
+ *  8. A route that "routes" leaves out is not taken.
+ *  9. allow_compat_mode false: whole blocks of GPU memory go direct or not at all; edges may
+ *     bounce.
+ *
+ * 6 > 7 > 8 > 9: strict beside force_compat_mode refuses, because each forbids what the
+ * other wants.
+ */
+#include <string.h>
+
+#include "errmap.h"
+#include "plan.h"
+#include "route.h"
+
+static int64_t up(int64_t off)
+{
+	return (off + PLAN_BLOCK - 1) / PLAN_BLOCK * PLAN_BLOCK;
+}
+
+static int64_t down(int64_t off)
+{
+	return off / PLAN_BLOCK * PLAN_BLOCK;
+}
+
+uint64_t plan_whole(int64_t off, uint64_t size)
+{
+	int64_t from = up(off), to = down(off + size);
+
+	return to > from ? to - from : 0;
+}
+
+static void add(struct plan *p, int64_t off, int64_t end, unsigned int route,
+		unsigned int reason)
+{
+	struct ogds_piece *q;
+
+	if (end <= off)
+		return;
+	q = &p->piece[p->n++];
+	q->file_off = off;
+	q->size = end - off;
+	q->route = route;
+	q->reason = reason;
+	if (route_table[route]->direct)
+		p->whole_direct += plan_whole(off, end - off);
+}
+
+static void refuse(struct plan *p, int error, unsigned int reason)
+{
+	p->n = 0;
+	p->whole_direct = 0;
+	p->error = error;
+	p->reason = reason;
+}
+
+static bool allowed(const struct plan_in *in, unsigned int route)
+{
+	return in->routes & 1u << route;
+}
+
+static unsigned int ask(const struct plan_in *in, unsigned int route)
+{
+	if (in->force_compat)
+		return REASON_FORCE_COMPAT;
+	if (!allowed(in, route))
+		return REASON_ROUTE_DENIED;
+	return route_table[route]->probe(in);
+}
+
+/* The best direct route that takes the whole blocks; OGDS_ROUTES: none. */
+static unsigned int choose(const struct plan_in *in, unsigned int *reason)
+{
+	unsigned int i, route, best, why, last = ~0u;
+
+	*reason = REASON_NONE;
+	for (;;) {
+		/* the next one by score */
+		best = OGDS_ROUTES;
+		for (i = 0; i < OGDS_ROUTES; i++) {
+			route = route_table[i]->score;
+			if (route_table[i]->direct && route < last &&
+			    (best == OGDS_ROUTES || route > route_table[best]->score))
+				best = i;
+		}
+		if (best == OGDS_ROUTES)
+			return best;
+		last = route_table[best]->score;
+		why = ask(in, best);
+		if (why == REASON_NONE)
+			return best;
+		/* a route that does not exist here explains nothing */
+		if (why != REASON_ABSENT)
+			*reason = why;
+	}
+}
+
+/* One piece, or an edge, the CPU's way. */
+static void bounce(const struct plan_in *in, struct plan *p, int64_t off, int64_t end,
+		   unsigned int reason)
+{
+	if (end <= off)
+		return;
+	if (!allowed(in, OGDS_ROUTE_BOUNCE) && !p->error)
+		refuse(p, ERR(IO_NOT_SUPPORTED), REASON_ROUTE_DENIED);
+	if (!p->error)
+		add(p, off, end, OGDS_ROUTE_BOUNCE, reason);
+}
+
+static void cut(const struct plan_in *in, struct plan *p, int64_t end, unsigned int route,
+		unsigned int reason)
+{
+	int64_t from = up(in->off), to = down(end);
+	unsigned int tail = in->op == OGDS_OP_READ && end == in->file_size ? REASON_EOF_BLOCK :
+									     REASON_EDGE;
+
+	if (route_table[route]->edges && in->op == OGDS_OP_READ) {
+		add(p, in->off, end, route, reason);
+		return;
+	}
+	bounce(in, p, in->off, from, REASON_EDGE);
+	if (!p->error)
+		add(p, from, to, route, reason);
+	bounce(in, p, to, end, tail);
+}
+
+void plan_make(const struct plan_in *in, struct plan *p)
+{
+	int64_t end = in->off + in->size;
+	unsigned int route, reason;
+
+	memset(p, 0, sizeof(*p));
+	if (in->op == OGDS_OP_READ && end > in->file_size)
+		end = in->file_size > in->off ? in->file_size : in->off;
+	if (end == in->off)
+		return;
+	if (in->kind == GPU_MEM_HOST) {
+		if (allowed(in, OGDS_ROUTE_HOST))
+			add(p, in->off, end, OGDS_ROUTE_HOST, REASON_HOST_MEMORY);
+		else
+			refuse(p, ERR(IO_NOT_SUPPORTED), REASON_ROUTE_DENIED);
+		return;
+	}
+	p->whole = plan_whole(in->off, end - in->off);
+	p->may_fall_back = in->allow_compat && !in->strict && allowed(in, OGDS_ROUTE_BOUNCE);
+	if (!p->whole) {
+		bounce(in, p, in->off, end,
+		       in->op == OGDS_OP_READ && end == in->file_size ? REASON_EOF_BLOCK :
+									REASON_EDGE);
+		return;
+	}
+	route = choose(in, &reason);
+	if (route != OGDS_ROUTES)
+		cut(in, p, end, route, reason);
+	else if (in->strict)
+		refuse(p, ERR(IO_NOT_SUPPORTED), reason);
+	else if (!in->allow_compat && !in->force_compat)
+		refuse(p, ERR(IO_NOT_SUPPORTED), reason);
+	else
+		bounce(in, p, in->off, end, reason);
+}

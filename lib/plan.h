@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan.h - cuts a request into pieces and gives each a route and the reason.
+ *
+ * Pure: everything it looks at stands in struct plan_in, so that a unit test can ask
+ * about any machine. Which route takes what is the routes' own knowledge (route.h).
+ */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "facts.h"
+#include "gpu.h"
+#include "opengds.h"
+
+#define PLAN_BLOCK 4096
+#define PLAN_MAX 3
+
+struct plan_in {
+	enum ogds_op op;
+	int64_t off;		/* in the file */
+	uint64_t size;
+	uint64_t va;		/* of the first byte of memory */
+	int64_t file_size;	/* reads end here */
+	enum gpu_mem kind;
+
+	unsigned int file_reason;	/* why the file does not go direct, or REASON_NONE */
+	unsigned int module_reason;	/* why nvidia-fs cannot be used */
+	bool registered;		/* the memory lies in a registration */
+	unsigned int pin_reason;	/* why that is not pinned */
+	bool pin_now;			/* unregistered, and worth pinning for one request */
+	bool other_context;		/* memory of a CUDA context that is not the primary one */
+	unsigned int staging_reason;	/* why there is no staging memory */
+
+	bool strict, force_compat, allow_compat;
+	uint32_t routes;	/* allowed ones, bit n: route n */
+};
+
+struct plan {
+	unsigned int n;
+	struct ogds_piece piece[PLAN_MAX];
+	int error;		/* 0, or an error (errmap.h): nothing may be done */
+	unsigned int reason;	/* of the error */
+	uint64_t whole, whole_direct;	/* bytes of whole blocks, and of them direct ones */
+	bool may_fall_back;	/* a direct piece that fails may go another way */
+};
+
+void plan_make(const struct plan_in *in, struct plan *p);
+
+/* Bytes of [off, off + size) in whole blocks. */
+uint64_t plan_whole(int64_t off, uint64_t size);
+
+#endif /* PLAN_H */

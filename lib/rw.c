@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: MIT
+/* rw.c - cuFileRead, cuFileWrite: arguments, look-up, plan, pieces, account. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#define LOG_MODULE "cufio"
+#include "config.h"
+#include "driver.h"
+#include "errmap.h"
+#include "log.h"
+#include "pin_cost.h"
+#include "route.h"
+#include "rw.h"
+
+/* The last request of this thread; no other looks at it. */
+static __thread struct ogds_report last;
+
+static const char *call_name(enum ogds_op op)
+{
+	return op == OGDS_OP_READ ? "cuFileRead" : "cuFileWrite";
+}
+
+/* -- look-up -- */
+
+static int check_file(const struct request *rq)
+{
+	int mode = rq->file->flags & O_ACCMODE;
+
+	if (rq->op == OGDS_OP_READ ? mode == O_WRONLY : mode == O_RDONLY) {
+		log_error("%s: %s is open for %s only: open it with O_RDWR", call_name(rq->op),
+			  rq->file->name, mode == O_WRONLY ? "writing" : "reading");
+		return ERR(INVALID_FILE_OPEN_FLAG);
+	}
+	return 0;
+}
+
+/* Unregistered GPU memory: the request must stay in its allocation. */
+static int check_allocation(const struct request *rq, uint64_t va, size_t size)
+{
+	if (va >= rq->mem.base_va && va - rq->mem.base_va <= rq->mem.len &&
+	    size <= rq->mem.len - (va - rq->mem.base_va))
+		return 0;
+	log_error("%s: %zu bytes at 0x%llx leave their allocation of %zu bytes at 0x%llx: make the request smaller",
+		  call_name(rq->op), size, (unsigned long long)va, rq->mem.len,
+		  (unsigned long long)rq->mem.base_va);
+	return -EIO;
+}
+
+/* Fills buf, mem, dev, primary. 0 or an error; what it took is in *rq either way. */
+static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t size)
+{
+	uint64_t va = base + off;
+	int r = 0, err;
+
+	rq->buf = buffer_get(base, off, size, &err);
+	if (err) {
+		log_error("%s: %zu bytes at 0x%llx + %llu leave the registered range: register all of it",
+			  call_name(rq->op), size, (unsigned long long)base,
+			  (unsigned long long)off);
+		return err;
+	}
+	r = gpu->pointer((void *)(uintptr_t)va, &rq->mem);
+	if (r) {
+		log_error("%s: 0x%llx: cuPointerGetAttributes: %s: check the GPU with nvidia-smi",
+			  call_name(rq->op), (unsigned long long)va, gpu->error(r));
+		return err_cuda(r);
+	}
+	/* freed while registered: the pinned pages are not this memory any more */
+	if (rq->buf && (rq->buf->mem.kind != rq->mem.kind || rq->buf->mem.id != rq->mem.id)) {
+		log_warn("%s: 0x%llx was freed while registered, the registration is passed over: call cuFileBufDeregister before the memory is freed",
+			 call_name(rq->op), (unsigned long long)rq->buf->va);
+		buffer_put(rq->buf);
+		rq->buf = NULL;
+	}
+	if (rq->mem.kind == GPU_MEM_HOST) {
+		if (driver_config()->allow_system_memory)
+			return 0;
+		log_error("%s: 0x%llx is host memory and allow_system_memory is false: set it, or use GPU memory",
+			  call_name(rq->op), (unsigned long long)va);
+		return ERR(CUDA_MEMORY_TYPE_INVALID);
+	}
+	if (!rq->buf)
+		r = check_allocation(rq, va, size);
+	if (r)
+		return r;
+	rq->dev = device_get(rq->mem.dev, &r);
+	if (!rq->dev)
+		return r;
+	rq->primary = rq->mem.ctx == rq->dev->ctx;
+	return 0;
+}
+
+/* -- plan -- */
+
+static int fill_in(const struct request *rq, struct plan_in *in, int64_t off, size_t size,
+		   uint64_t va)
+{
+	const struct config *c = driver_config();
+	unsigned int refused = atomic_load(&rq->file->refused);
+
+	memset(in, 0, sizeof(*in));
+	in->op = rq->op;
+	in->off = off;
+	in->size = size;
+	in->va = va;
+	in->kind = rq->mem.kind;
+	in->file_size = file_size(rq->file);
+	if (in->file_size < 0)
+		return in->file_size;
+	in->file_reason = rq->file->reason ? rq->file->reason : refused;
+	in->module_reason = nvfs_reason();
+	in->registered = rq->buf;
+	in->pin_reason = rq->buf ? rq->buf->reason : REASON_NOT_REGISTERED;
+	in->other_context = rq->dev && !rq->primary;
+	in->strict = atomic_load(&rq->file->strict);
+	in->force_compat = c->force_compat;
+	in->allow_compat = c->allow_compat;
+	in->routes = c->routes;
+	if (rq->dev && !in->file_reason && !in->module_reason && !c->force_compat) {
+		in->staging_reason = staging_reason(&rq->dev->staging);
+		in->pin_now = !rq->buf && pin_cost_worth(&rq->dev->cost, size);
+	}
+	return 0;
+}
+
+/* -- pieces -- */
+
+/* Why a direct piece failed: known causes by their own name. */
+static unsigned int why_failed(struct request *rq, const struct ogds_piece *q, int err)
+{
+	unsigned int why = REASON_NONE;
+
+	/* the first request that is staged on a GPU is the one that learns it cannot be */
+	if (err == -ENOMEM && rq->dev && q->route != OGDS_ROUTE_BOUNCE)
+		why = staging_reason(&rq->dev->staging);
+	if (!why)
+		why = err == -EOPNOTSUPP ? REASON_MODULE_REFUSED : REASON_DIRECT_FAILED;
+	return why;
+}
+
+/* A direct route failed. True: the CPU does it. */
+static bool fall_back(struct request *rq, const struct plan *p, const struct ogds_piece *q, int err,
+		      unsigned int why)
+{
+	const struct facts_reason_text *t = facts_reason(why);
+
+	/* what another route cannot mend */
+	if (err == -ENOSPC || err == -EDQUOT || err == -EFBIG || err == ERR(DRIVER_CLOSING))
+		return false;
+	if (err == -EOPNOTSUPP)
+		atomic_store(&rq->file->refused, REASON_MODULE_REFUSED);
+	if (!p->may_fall_back || driver_closing()) {
+		log_error("%s: %s: %llu bytes at %lld by %s: %s, and no other way is allowed; %s",
+			  call_name(rq->op), rq->file->name, (unsigned long long)q->size,
+			  (long long)q->file_off, route_table[q->route]->name, errmap_text(err),
+			  t->remedy);
+		return false;
+	}
+	if (file_say_once(rq->file, why))
+		log_notice("%s: %s: %llu bytes at %lld by %s: %s; done through host memory (%s: %s; %s)",
+			   call_name(rq->op), rq->file->name, (unsigned long long)q->size,
+			   (long long)q->file_off, route_table[q->route]->name, errmap_text(err),
+			   t->id, t->text, t->remedy);
+	return true;
+}
+
+static void count(struct ogds_report *rep, unsigned int route, int64_t off, uint64_t n,
+		  unsigned int reason)
+{
+	uint64_t whole = plan_whole(off, n);
+
+	rep->bytes[route] += n;
+	if (route == OGDS_ROUTE_HOST)
+		return;
+	rep->whole_bytes += whole;
+	rep->edge_bytes += n - whole;
+	if (OGDS_DIRECT_MASK & 1u << route)
+		rep->whole_direct += whole;
+	else if (whole && !rep->reason)
+		rep->reason = reason;
+}
+
+/*
+ * One piece. Bytes moved, or an error with nothing moved. Fewer bytes than asked: the end
+ * of the file, or an error after the first ones (*err).
+ */
+static uint64_t run_piece(struct request *rq, const struct plan *p, const struct ogds_piece *q,
+			  uint64_t va, int *err)
+{
+	const struct route *route = route_table[q->route];
+	uint64_t done = 0, more = 0;
+	struct facts_nvfs v;
+	unsigned int why;
+	ssize_t r;
+
+	*err = 0;
+	r = route->run(rq, q->file_off, q->size, va, &done);
+	count(&last, q->route, q->file_off, done, q->reason);
+	if (route->direct && done) {
+		nvfs_version(&v);
+		if (v.ours)
+			last.witnessed += done;
+	}
+	if (r >= 0)
+		return done;
+	*err = r;
+	if (!route->direct)
+		return done;
+	why = why_failed(rq, q, r);
+	if (!fall_back(rq, p, q, r, why))
+		return done;
+	if (why == REASON_MODULE_REFUSED || why == REASON_DIRECT_FAILED)
+		last.retried += q->size - done;
+	r = route_table[OGDS_ROUTE_BOUNCE]->run(rq, q->file_off + done, q->size - done, va + done,
+						&more);
+	count(&last, OGDS_ROUTE_BOUNCE, q->file_off + done, more, why);
+	*err = r < 0 ? r : 0;
+	return done + more;
+}
+
+static ssize_t run_plan(struct request *rq, const struct plan *p, int64_t off, uint64_t va)
+{
+	uint64_t total = 0, n;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < p->n && !err; i++) {
+		const struct ogds_piece *q = &p->piece[i];
+
+		if (driver_closing())
+			err = ERR(DRIVER_CLOSING);
+		else
+			total += n = run_piece(rq, p, q, va + (q->file_off - off), &err);
+		if (!err && n < q->size)
+			break;
+	}
+	if (err && (!total || err == ERR(DRIVER_CLOSING))) {
+		log_error("%s: %s at %lld: %s", call_name(rq->op), rq->file->name, (long long)off,
+			  errmap_text(err));
+		return err;
+	}
+	return total;
+}
+
+static void say_plan(struct request *rq, const struct plan *p)
+{
+	const struct facts_reason_text *t;
+	unsigned int i, why;
+
+	for (i = 0; i < p->n; i++) {
+		why = p->piece[i].reason;
+		if (!plan_whole(p->piece[i].file_off, p->piece[i].size) ||
+		    p->piece[i].route != OGDS_ROUTE_BOUNCE || !file_say_once(rq->file, why))
+			continue;
+		t = facts_reason(why);
+		log_info("%s: %s goes through host memory: %s: %s; %s", call_name(rq->op),
+			 rq->file->name, t->id, t->text, t->remedy);
+	}
+}
+
+static ssize_t move(struct request *rq, uint64_t base, size_t size, int64_t off, uint64_t buf_off)
+{
+	const struct facts_reason_text *t;
+	struct plan_in in;
+	struct plan p;
+	int r;
+
+	r = check_file(rq);
+	if (!r)
+		r = find_memory(rq, base, buf_off, size);
+	if (!r)
+		r = fill_in(rq, &in, off, size, base + buf_off);
+	if (r)
+		return r;
+	plan_make(&in, &p);
+	if (p.error) {
+		t = facts_reason(p.reason);
+		last.reason = p.reason;
+		log_error("%s: %s: %zu bytes at %lld would not go direct, and %s is set: %s: %s; %s",
+			  call_name(rq->op), rq->file->name, size, (long long)off,
+			  in.strict ? "strict" : in.allow_compat ? "a list of routes" :
+								   "allow_compat_mode false",
+			  t->id, t->text, t->remedy);
+		return p.error;
+	}
+	if (log_on(LOG_INFO))
+		say_plan(rq, &p);
+	return run_plan(rq, &p, off, base + buf_off);
+}
+
+static int check_numbers(enum ogds_op op, uint64_t base, size_t size, int64_t off, int64_t buf_off)
+{
+	if (off < 0 || size > (size_t)INT64_MAX || off > INT64_MAX - (int64_t)size) {
+		log_error("%s: %zu bytes at file offset %lld: give an offset of 0 or more and a size that a file can have",
+			  call_name(op), size, (long long)off);
+		return ERR(INVALID_VALUE);
+	}
+	if (buf_off < 0 || base + buf_off < base || base + buf_off + size < base) {
+		log_error("%s: buffer offset %lld: give 0 or more, inside the buffer",
+			  call_name(op), (long long)buf_off);
+		return ERR(INTERNAL_ERROR);
+	}
+	return 0;
+}
+
+static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t size, int64_t off,
+		       int64_t buf_off)
+{
+	struct request rq = { .op = op };
+	ssize_t r;
+
+	if (!fh || !base) {
+		log_error("%s: %s is NULL: pass a %s", call_name(op), fh ? "the buffer" : "the handle",
+			  fh ? "pointer to memory" : "handle of cuFileHandleRegister");
+		return -EINVAL;
+	}
+	r = driver_enter();
+	if (r)
+		return r;
+	rq.file = file_get(fh);
+	if (!rq.file) {
+		log_error("%s: %p is no registered handle: register the file first", call_name(op),
+			  fh);
+		r = ERR(HANDLE_NOT_REGISTERED);
+		goto out;
+	}
+	r = check_numbers(op, base, size, off, buf_off);
+	if (!r && size)
+		r = move(&rq, base, size, off, buf_off);
+	if (rq.buf)
+		buffer_put(rq.buf);
+	file_put(rq.file);
+out:
+	driver_leave();
+	return r;
+}
+
+/* The border: -1 and errno, and the report of this thread. */
+static ssize_t finish(ssize_t r)
+{
+	last.result = r < 0 ? -1 : r;
+	last.error = r < 0 ? errmap_errno(r) : 0;
+	if (r >= 0)
+		return r;
+	errno = last.error;
+	return -1;
+}
+
+static void begin(enum ogds_op op)
+{
+	uint64_t seq = last.sequence + 1;
+
+	memset(&last, 0, sizeof(last));
+	last.struct_size = sizeof(last);
+	last.sequence = seq;
+	last.op = op;
+}
+
+ssize_t cuFileRead(CUfileHandle_t fh, void *base, size_t size, off_t off, off_t buf_off)
+{
+	begin(OGDS_OP_READ);
+	return finish(request(OGDS_OP_READ, fh, (uintptr_t)base, size, off, buf_off));
+}
+
+ssize_t cuFileWrite(CUfileHandle_t fh, const void *base, size_t size, off_t off, off_t buf_off)
+{
+	begin(OGDS_OP_WRITE);
+	return finish(request(OGDS_OP_WRITE, fh, (uintptr_t)base, size, off, buf_off));
+}
+
+/* -- what opengds.h adds -- */
+
+int ogds_last_io(struct ogds_report *report)
+{
+	size_t n;
+
+	if (!report || report->struct_size < sizeof(size_t) ||
+	    report->struct_size > 64 * sizeof(*report))
+		return -EINVAL;
+	n = report->struct_size < sizeof(last) ? report->struct_size : sizeof(last);
+	memcpy((char *)report + sizeof(size_t), (char *)&last + sizeof(size_t), n - sizeof(size_t));
+	return 0;
+}
+
+int ogds_explain(CUfileHandle_t fh, const void *ptr, size_t size, off_t off, struct ogds_plan *plan)
+{
+	struct request rq = { 0 };
+	struct plan_in in;
+	struct plan p;
+	unsigned int i;
+	int r;
+
+	if (!ptr || !plan || plan->struct_size != sizeof(*plan) || plan->op > OGDS_OP_WRITE)
+		return -EINVAL;
+	rq.op = plan->op;
+	memset((char *)plan + offsetof(struct ogds_plan, npieces), 0,
+	       sizeof(*plan) - offsetof(struct ogds_plan, npieces));
+	r = driver_enter();
+	if (r)
+		return -errmap_errno(r);
+	rq.file = file_get(fh);
+	r = rq.file ? check_numbers(rq.op, (uintptr_t)ptr, size, off, 0) : -EINVAL;
+	if (r) {
+		r = -EINVAL;
+		goto out;
+	}
+	r = check_file(&rq);
+	if (!r && size)
+		r = find_memory(&rq, (uintptr_t)ptr, 0, size);
+	if (!r && size)
+		r = fill_in(&rq, &in, off, size, (uintptr_t)ptr);
+	if (r) {
+		plan->error = errmap_errno(r);
+		r = 0;
+	} else if (size) {
+		plan_make(&in, &p);
+		plan->npieces = p.n;
+		plan->error = errmap_errno(p.error);
+		plan->reason = p.reason;
+		plan->whole_bytes = p.whole;
+		plan->whole_direct = p.whole_direct;
+		for (i = 0; i < p.n; i++)
+			plan->piece[i] = p.piece[i];
+	}
+	if (rq.buf)
+		buffer_put(rq.buf);
+out:
+	if (rq.file)
+		file_put(rq.file);
+	driver_leave();
+	return r;
+}
+
+const char *ogds_route_name(uint32_t route)
+{
+	return route < OGDS_ROUTES ? route_table[route]->name : "unknown";
+}
+
+const char *ogds_reason_id(uint32_t reason)
+{
+	return facts_reason(reason)->id;
+}
+
+const char *ogds_reason_text(uint32_t reason)
+{
+	return facts_reason(reason)->text;
+}
+
+const char *ogds_reason_remedy(uint32_t reason)
+{
+	return facts_reason(reason)->remedy;
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+/* staged.c - slabs of pinned GPU memory and who holds which slot. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_MODULE "cufio-stage"
+#include "device.h"
+#include "driver.h"
+#include "gpu.h"
+#include "log.h"
+#include "staged.h"
+
+#define GPU_PAGE ((uint64_t)65536)
+
+void staging_init(struct staging *s, struct device *dev)
+{
+	memset(s, 0, sizeof(*s));
+	s->dev = dev;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->given, NULL);
+}
+
+static size_t cap(void)
+{
+	const struct config *c = driver_config();
+	size_t kb = 0;
+	unsigned int i;
+
+	if (driver_flag(&c->max_cache_set))
+		return driver_word(&c->max_cache_kb) * 1024;
+	for (i = 0; i < c->nslabs; i++)
+		kb += c->slab_kb[i] * c->slab_count[i];
+	return kb ? kb * 1024 : c->staging_max_mb * 1024 * 1024;
+}
+
+static void slab_free(struct staging *s, struct slab *b)
+{
+	size_t bytes = b->slots * SLOT_BYTES;
+
+	nvfs_win_close(&b->win);
+	gpu->free(s->dev->ctx, b->alloc_va);
+	device_unpin(s->dev, bytes);
+	free(b);
+}
+
+void staging_release(struct staging *s)
+{
+	while (s->slabs)
+		slab_free(s, s->slab[--s->slabs]);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->given);
+}
+
+/* At the start of a GPU page: a slot that starts inside one would need two requests. */
+static int alloc_aligned(void *ctx, size_t bytes, struct slab *b)
+{
+	int r = gpu->alloc(ctx, bytes, &b->alloc_va);
+
+	if (r)
+		return r;
+	if (b->alloc_va & (GPU_PAGE - 1)) {
+		gpu->free(ctx, b->alloc_va);
+		r = gpu->alloc(ctx, bytes + GPU_PAGE, &b->alloc_va);
+	}
+	b->va = (b->alloc_va + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
+	return r;
+}
+
+/* Without the lock: allocates and pins. NULL: not possible, *reason says why. */
+static struct slab *slab_new(struct staging *s, unsigned int slots, unsigned int *reason)
+{
+	struct slab *b = calloc(1, sizeof(*b));
+	size_t bytes = slots * SLOT_BYTES;
+	int r;
+
+	if (!b) {
+		*reason = REASON_NO_STAGING;
+		return NULL;
+	}
+	if (device_pin(s->dev, bytes)) {
+		*reason = REASON_PIN_LIMIT;
+		goto fail;
+	}
+	r = alloc_aligned(s->dev->ctx, bytes, b);
+	if (r) {
+		log_warn("GPU %s: %zu bytes for staging: %s; free GPU memory, or register the buffers",
+			 s->dev->pci, bytes, gpu->error(r));
+		*reason = REASON_NO_STAGING;
+		goto unpin;
+	}
+	b->slots = slots;
+	r = nvfs_win_open(&b->win, b->va, bytes, s->dev->pdevinfo, true);
+	if (r) {
+		*reason = REASON_PIN_FAILED;
+		goto dealloc;
+	}
+	return b;
+
+dealloc:
+	gpu->free(s->dev->ctx, b->alloc_va);
+unpin:
+	device_unpin(s->dev, bytes);
+fail:
+	free(b);
+	return NULL;
+}
+
+/* s->lock held. The longest run of free slots, at most `want`; 0: none is free. */
+static unsigned int find(struct staging *s, unsigned int want, struct stage *out)
+{
+	unsigned int i, j, run, best = 0;
+
+	for (i = 0; i < s->slabs && best < want; i++) {
+		struct slab *b = s->slab[i];
+
+		for (run = 0, j = 0; j < b->slots && best < want; j++) {
+			run = b->used & 1u << j ? 0 : run + 1;
+			if (run <= best)
+				continue;
+			best = run;
+			out->slab = b;
+			out->first = j + 1 - run;
+			out->n = run;
+		}
+	}
+	return best;
+}
+
+/* s->lock held, given up meanwhile. */
+static void grow(struct staging *s)
+{
+	size_t left = cap() > s->bytes ? cap() - s->bytes : 0;
+	unsigned int slots = left / SLOT_BYTES, reason = REASON_NONE;
+	struct slab *b = NULL;
+
+	if (slots > SLAB_SLOTS)
+		slots = SLAB_SLOTS;
+	s->growing = true;
+	pthread_mutex_unlock(&s->lock);
+	/* a GPU that is nearly full may still have a smaller one */
+	for (; slots && !b; slots /= 2)
+		b = slab_new(s, slots, &reason);
+	pthread_mutex_lock(&s->lock);
+	s->growing = false;
+	if (b) {
+		s->bytes += b->slots * SLOT_BYTES;
+		s->slab[s->slabs++] = b;
+	} else if (!s->slabs) {
+		s->reason = reason ? reason : REASON_NO_STAGING;
+	}
+	pthread_cond_broadcast(&s->given);
+}
+
+static bool may_grow(const struct staging *s)
+{
+	return !s->growing && s->slabs < SLABS_MAX && cap() >= s->bytes + SLOT_BYTES;
+}
+
+unsigned int staging_reason(struct staging *s)
+{
+	unsigned int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = s->reason;
+	if (!r && !s->slabs && cap() < SLOT_BYTES)
+		r = REASON_NO_STAGING;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+int staging_take(struct staging *s, size_t want, struct stage *out)
+{
+	unsigned int slots = (want + SLOT_BYTES - 1) / SLOT_BYTES;
+	bool tried = false;
+
+	if (slots > SLAB_SLOTS)
+		slots = SLAB_SLOTS;
+	pthread_mutex_lock(&s->lock);
+	while (!find(s, slots, out)) {
+		if (may_grow(s) && !tried) {
+			/* slots may have come back meanwhile: look again before waiting */
+			grow(s);
+			tried = true;
+			continue;
+		}
+		if (s->reason || (!s->slabs && !s->growing)) {
+			pthread_mutex_unlock(&s->lock);
+			return -ENOMEM;
+		}
+		pthread_cond_wait(&s->given, &s->lock);
+		tried = false;
+	}
+	out->slab->used |= ((1u << out->n) - 1) << out->first;
+	pthread_mutex_unlock(&s->lock);
+	out->va = out->slab->va + out->first * SLOT_BYTES;
+	out->size = out->n * SLOT_BYTES;
+	return 0;
+}
+
+void staging_give(struct staging *s, struct stage *st)
+{
+	pthread_mutex_lock(&s->lock);
+	st->slab->used &= ~(((1u << st->n) - 1) << st->first);
+	pthread_cond_broadcast(&s->given);
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT
+/* cufile_fake.c - a machine for tests of the library. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "cufile_fake.h"
+#include "os.h"
+#include "uapi/nvfs.h"
+
+#define WINDOWS 512
+
+struct fake fake;
+CUcontext fake_ctx;
+
+static struct os_ops ops;
+static char root[128];
+
+/* lock guards it; cpuvaddr 0: free */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	uint64_t cpuvaddr, gpu_va;
+	size_t shadow, size;
+	bool mapped;
+} window[WINDOWS];
+
+static void broken(const char *rule)
+{
+	fprintf(stderr, "fake nvidia-fs: broken rule: %s\n", rule);
+	atomic_fetch_add(&fake.violations, 1);
+}
+
+/* -- the module -- */
+
+static int fake_open(const char *path, int flags)
+{
+	int err = atomic_load(&fake.no_node);
+
+	if (strncmp(path, "/dev/nvidia-fs", 14))
+		return os_real.open(path, flags);
+	return err ? -err : os_real.open("/dev/null", flags);
+}
+
+static void *fake_mmap_node(int fd, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int i;
+
+	if (size > NVFS_MAX_SHADOW_SIZE || size % (size < 65536 ? 4096 : 65536))
+		broken("length of a node's mapping");
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < WINDOWS && window[i].cpuvaddr; i++)
+		;
+	if (i == WINDOWS) {
+		munmap(p, size);
+		errno = ENOMEM;
+		p = NULL;
+	} else {
+		window[i].cpuvaddr = (uintptr_t)p;
+		window[i].shadow = size;
+		window[i].mapped = false;
+	}
+	pthread_mutex_unlock(&lock);
+	return p;
+}
+
+static int fake_munmap(void *at, size_t size)
+{
+	int i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < WINDOWS; i++)
+		if (window[i].cpuvaddr == (uintptr_t)at) {
+			window[i].cpuvaddr = 0;
+			if (window[i].mapped)
+				atomic_fetch_add(&fake.unmaps, 1);
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+	return os_real.munmap(at, size);
+}
+
+/* lock held */
+static int find(uint64_t cpuvaddr)
+{
+	int i;
+
+	for (i = 0; i < WINDOWS; i++)
+		if (window[i].cpuvaddr == cpuvaddr)
+			return i;
+	broken("cpuvaddr is no start of a mapping");
+	return -1;
+}
+
+static int fake_map(struct nvfs_ioctl_map *a)
+{
+	int i, err = atomic_load(&fake.map_error);
+
+	if (a->end_fence_addr % 4096)
+		broken("fence page");
+	if (err) {
+		a->end_fence_addr = -err;
+		return -EPERM;
+	}
+	pthread_mutex_lock(&lock);
+	i = find(a->cpuvaddr);
+	if (i >= 0) {
+		if (a->sbuf_block != window[i].shadow >> 12)
+			broken("sbuf_block");
+		window[i].gpu_va = a->gpuvaddr;
+		window[i].size = a->size;
+		window[i].mapped = true;
+		atomic_fetch_add(&fake.maps, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static ssize_t move(const struct nvfs_ioctl_ioargs *a, bool write, char *at)
+{
+	size_t done = 0, rest;
+	ssize_t n = 0;
+
+	while (done < a->size) {
+		n = write ? pwrite(a->fd, at + done, a->size - done, a->offset + done) :
+			    pread(a->fd, at + done, a->size - done, a->offset + done);
+		if (n <= 0)
+			break;
+		done += n;
+		if (n % 4096)
+			break;
+	}
+	/* a drive writes whole blocks into memory, also where the file ends inside one */
+	rest = -done % 4096;
+	if (!write && rest)
+		memset(at + done, 0xee, rest);
+	atomic_fetch_add(&fake.bytes, done);
+	return n < 0 && !done ? -errno : (ssize_t)done;
+}
+
+static int fake_io(struct nvfs_ioctl_ioargs *a, bool write)
+{
+	uint64_t va, in_page;
+	struct stat st;
+	int i;
+
+	atomic_fetch_add(&fake.ios, 1);
+	if (atomic_load(&fake.io_delay_us))
+		usleep(atomic_load(&fake.io_delay_us));
+	if (atomic_load(&fake.io_failures) > 0 && atomic_fetch_sub(&fake.io_failures, 1) > 0) {
+		a->ioctl_return = -atomic_load(&fake.io_error);
+		return -EPERM;
+	}
+	pthread_mutex_lock(&lock);
+	i = find(a->cpuvaddr);
+	va = i < 0 ? 0 : window[i].gpu_va + a->devptroff;
+	if (i >= 0 && !window[i].mapped)
+		broken("I/O before MAP");
+	if (i >= 0 && (a->size > window[i].size || a->devptroff > window[i].size - a->size))
+		broken("range leaves the GPU buffer");
+	if (i >= 0 && a->size > window[i].shadow)
+		broken("more than the window in one request");
+	pthread_mutex_unlock(&lock);
+	if (i < 0)
+		return -EINVAL;
+	if (a->offset % 4096 || a->size % 4096 || !a->size || va % 4096)
+		broken("alignment");
+	in_page = va % 65536;
+	if (in_page && a->size > 65536 - in_page)
+		broken("a request that starts inside a GPU page leaves it");
+	if (!(fcntl(a->fd, F_GETFL) & O_DIRECT))
+		broken("no O_DIRECT");
+	if (fstat(a->fd, &st) || st.st_ino != a->inum || major(st.st_dev) != a->majdev ||
+	    minor(st.st_dev) != a->mindev)
+		broken("inode");
+	if (a->flags != NVFS_IO_SYNC)
+		broken("flags");
+	a->ioctl_return = move(a, write, (char *)(uintptr_t)va);
+	return a->ioctl_return < 0 ? -EPERM : 0;
+}
+
+static int fake_ioctl(int fd, unsigned long nr, void *arg)
+{
+	switch (nr) {
+	case NVFS_IOCTL_MAP:
+		return fake_map(arg);
+	case NVFS_IOCTL_READ:
+		return fake_io(arg, false);
+	case NVFS_IOCTL_WRITE:
+		return fake_io(arg, true);
+	}
+	broken("number of an ioctl");
+	return -ENOTTY;
+}
+
+/* -- the machine -- */
+
+static void put(const char *path, const char *fmt, ...)
+{
+	char full[256], cmd[300], text[512];
+	va_list ap;
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s/%s", root, path);
+	snprintf(cmd, sizeof(cmd), "mkdir -p \"$(dirname '%s')\"", full);
+	assert_int_equal(system(cmd), 0);
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	f = fopen(full, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void make_drive(unsigned int maj, unsigned int min)
+{
+	char cmd[768];
+
+	snprintf(cmd, sizeof(cmd),
+		 "cd %s && d=sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0/nvme0n1 && "
+		 "mkdir -p $d/queue sys/dev/block sys/block sys/class/nvme && "
+		 "echo %u:%u >$d/dev && echo 512 >$d/queue/logical_block_size && "
+		 "echo pcie >sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0/transport && "
+		 "ln -sfn ../../nvme0 $d/device && "
+		 "ln -sfn ../../devices/pci0000:00/0000:00:05.0/nvme/nvme0/nvme0n1 sys/dev/block/%u:%u && "
+		 "ln -sfn ../devices/pci0000:00/0000:00:05.0/nvme/nvme0/nvme0n1 sys/block/nvme0n1 && "
+		 "ln -sfn ../../devices/pci0000:00/0000:00:05.0/nvme/nvme0 sys/class/nvme/nvme0",
+		 root, maj, min, maj, min);
+	assert_int_equal(system(cmd), 0);
+}
+
+void fake_machine(const char *fs, const char *options, bool module)
+{
+	const char *base = getenv("TMPDIR");
+	struct stat st;
+
+	memset(&fake, 0, sizeof(fake));
+	memset(window, 0, sizeof(window));
+	snprintf(fake.dir, sizeof(fake.dir), "%.40s/t_cufile.XXXXXX", base ? base : "/tmp");
+	assert_non_null(mkdtemp(fake.dir));
+	snprintf(root, sizeof(root), "%s/root", fake.dir);
+	assert_int_equal(mkdir(root, 0755), 0);
+	assert_int_equal(stat(fake.dir, &st), 0);
+	put("proc/self/mountinfo", "30 1 %u:%u / /data rw,relatime shared:1 - %s /dev/nvme0n1 %s\n",
+	    major(st.st_dev), minor(st.st_dev), fs, options);
+	make_drive(major(st.st_dev), minor(st.st_dev));
+	if (module) {
+		put("proc/driver/nvidia-fs/version", "version: 2.28.4\n");
+		put("proc/driver/nvidia-fs/devcount", "2\n");
+		put("proc/driver/nvidia-fs/opengds", "opengds 0.1.0\n");
+	}
+	ops = os_real;
+	ops.open = fake_open;
+	ops.mmap_node = fake_mmap_node;
+	ops.munmap = fake_munmap;
+	ops.ioctl = fake_ioctl;
+	os = &ops;
+	os_root = root;
+	setenv("CUFILE_ENV_PATH_JSON", "/dev/null", 1);
+	setenv("CUFILE_LOGFILE_PATH", "/dev/null", 1);
+	unsetenv("OPENGDS_STRICT");
+}
+
+void fake_check(void)
+{
+	assert_int_equal(atomic_load(&fake.violations), 0);
+	assert_int_equal(atomic_load(&fake.maps), atomic_load(&fake.unmaps));
+}
+
+void fake_end(void)
+{
+	char cmd[128];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", fake.dir);
+	assert_int_equal(system(cmd), 0);
+	os = &os_real;
+	os_root = "";
+}
+
+uint64_t fake_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+const char *fake_file(const char *name, size_t size, uint64_t seed)
+{
+	static char path[128];
+	uint64_t word;
+	size_t i;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", fake.dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	for (i = 0; i < size; i += 8) {
+		word = fake_random(&seed);
+		assert_int_equal(fwrite(&word, 1, size - i < 8 ? size - i : 8, f),
+				 size - i < 8 ? size - i : 8);
+	}
+	fclose(f);
+	return path;
+}
+
+void fake_fill(char *p, size_t n, uint64_t *seed)
+{
+	uint64_t word;
+	size_t i;
+
+	for (i = 0; i + sizeof(word) <= n; i += sizeof(word)) {
+		word = fake_random(seed);
+		memcpy(p + i, &word, sizeof(word));
+	}
+}
+
+CUfileHandle_t fake_register(const char *path, int flags, int *fd)
+{
+	CUfileDescr_t d = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
+	CUfileHandle_t fh;
+
+	*fd = open(path, flags);
+	assert_true(*fd >= 0);
+	d.handle.fd = *fd;
+	assert_int_equal(cuFileHandleRegister(&fh, &d).err, 0);
+	return fh;
+}
+
+void fake_configure(const char *json)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/cufile.json", fake.dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(json, f);
+	fclose(f);
+	setenv("CUFILE_ENV_PATH_JSON", path, 1);
+}
+
+int fake_cuda(void **state)
+{
+	CUdevice dev;
+
+	return cuInit(0) || cuDeviceGet(&dev, 0) || cuDevicePrimaryCtxRetain(&fake_ctx, dev) ||
+	       cuCtxSetCurrent(fake_ctx);
+}
+
+int fake_setup(void **state)
+{
+	fake_machine("ext4", "rw,data=ordered", true);
+	return 0;
+}
+
+int fake_teardown(void **state)
+{
+	while (cuFileUseCount() > 0)
+		cuFileDriverClose();
+	fake_check();
+	fake_end();
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cufile_fake.h - a machine for tests of the library: the simulated GPU in host memory,
+ * and an nvidia-fs that moves bytes with pread and pwrite, after checking each rule of the
+ * module's ABI. Nothing else of the library is replaced.
+ */
+#ifndef CUFILE_FAKE_H
+#define CUFILE_FAKE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuda.h>
+
+#include "cufile.h"
+
+/* What the fake module is to do, and what it saw. Atomic: requests run on many threads. */
+struct fake {
+	char dir[64];			/* holds root/ and the data files */
+	atomic_int map_error;		/* each MAP fails with this errno */
+	atomic_int io_error;		/* the next io_failures READ or WRITE fail with it */
+	atomic_int io_failures;
+	atomic_int io_delay_us;
+	atomic_int no_node;		/* open of a node fails with this errno */
+	atomic_ulong maps, unmaps, ios;
+	atomic_ulong bytes;		/* moved by the module */
+	atomic_ulong violations;	/* of the ABI; each is printed */
+};
+
+extern struct fake fake;
+
+/* fs: "ext4", "xfs", ..., options of the mount; module: false for none. Installs the seams. */
+void fake_machine(const char *fs, const char *options, bool module);
+/* Fails the test unless nothing is mapped and no rule was broken. */
+void fake_check(void);
+void fake_end(void);
+
+/* A file of the fake file system, of random bytes by seed; returns its path (static). */
+const char *fake_file(const char *name, size_t size, uint64_t seed);
+
+uint64_t fake_random(uint64_t *state);
+void fake_fill(char *p, size_t n, uint64_t *seed);
+
+/* Opens and registers; the descriptor is the caller's. */
+CUfileHandle_t fake_register(const char *path, int flags, int *fd);
+/* This JSON is the configuration of the opens that follow. */
+void fake_configure(const char *json);
+
+/* For cmocka: CUDA of the group; a machine with ext4 and the module for each test. */
+int fake_cuda(void **state);
+int fake_setup(void **state);
+int fake_teardown(void **state);
+extern CUcontext fake_ctx;
+
+#endif /* CUFILE_FAKE_H */

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: MIT
+/*
+ * t_cufile.c - the library as a program sees it, on a machine of our own making (see
+ * cufile_fake.h): every route, faults of the module, configuration.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cuda.h>
+
+#include "cufile_fake.h"
+#include "opengds.h"
+
+#define MIB (1024 * 1024)
+#define FILE_BYTES (8 * MIB)
+#define GUARD 65536
+
+static void *gpu_alloc(size_t size)
+{
+	CUdeviceptr p;
+
+	assert_int_equal(cuMemAlloc(&p, size), 0);
+	return (void *)(uintptr_t)p;
+}
+
+static void gpu_free(void *p)
+{
+	assert_int_equal(cuMemFree((uintptr_t)p), 0);
+}
+
+static void gpu_put(void *dst, const void *src, size_t n)
+{
+	assert_int_equal(cuMemcpyHtoD((uintptr_t)dst, src, n), 0);
+	assert_int_equal(cuCtxSynchronize(), 0);
+}
+
+static void gpu_get(void *dst, const void *src, size_t n)
+{
+	assert_int_equal(cuMemcpyDtoH(dst, (uintptr_t)src, n), 0);
+}
+
+static struct ogds_report last(void)
+{
+	struct ogds_report r = OGDS_REPORT_INIT;
+
+	assert_int_equal(ogds_last_io(&r), 0);
+	return r;
+}
+
+/* -- random requests against a model in memory -- */
+
+struct model {
+	CUfileHandle_t fh;
+	int fd;
+	char *file;	/* what the file holds */
+	size_t size;
+	char *gpu;	/* device memory, GUARD on both sides of the target */
+	char *host;	/* what it holds */
+	size_t gpu_size;
+};
+
+static void one_request(struct model *m, uint64_t *seed, bool direct)
+{
+	uint64_t r = fake_random(seed), bits = 1 + r % 21;
+	size_t size = 1 + fake_random(seed) % (1u << bits), off, at, whole;
+	bool write = r & 0x1000;
+	struct ogds_report rep;
+	ssize_t n, want;
+
+	off = fake_random(seed) % m->size;
+	if (r & 0x2000)
+		off &= ~(size_t)4095;
+	at = GUARD + fake_random(seed) % 70000;
+	if (r & 0x4000)
+		at = GUARD + off % 4096 + (at & ~(size_t)4095) - GUARD / 2;
+	if (write && size > m->size - off)
+		size = m->size - off;
+	want = size < m->size - off ? size : m->size - off;
+
+	fake_fill(m->host, m->gpu_size, seed);
+	gpu_put(m->gpu, m->host, m->gpu_size);
+	n = write ? cuFileWrite(m->fh, m->gpu, size, off, at) :
+		    cuFileRead(m->fh, m->gpu, size, off, at);
+	if (n != want)
+		fail_msg("%s off %zu size %zu at %zu: %zd (errno %d), not %zd",
+			 write ? "write" : "read", off, size, at, n, errno, want);
+	if (write)
+		memcpy(m->file + off, m->host + at, size);
+	else
+		memcpy(m->host + at, m->file + off, want);
+	/* the memory is as the model says, also around the target */
+	{
+		char *got = malloc(m->gpu_size);
+
+		gpu_get(got, m->gpu, m->gpu_size);
+		assert_memory_equal(got, m->host, m->gpu_size);
+		free(got);
+	}
+	rep = last();
+	whole = off + want > (off + 4095) / 4096 * 4096 ?
+			(off + want) / 4096 * 4096 - (off + 4095) / 4096 * 4096 : 0;
+	assert_int_equal(rep.whole_bytes, (ssize_t)whole > 0 ? whole : 0);
+	assert_int_equal(rep.whole_bytes + rep.edge_bytes, want);
+	if (direct) {
+		assert_int_equal(rep.whole_direct, rep.whole_bytes);
+		assert_int_equal(rep.retried, 0);
+	} else {
+		assert_int_equal(rep.whole_direct, 0);
+	}
+}
+
+static void file_is(const struct model *m)
+{
+	char *got = malloc(m->size);
+
+	assert_int_equal(pread(m->fd, got, m->size, 0), m->size);
+	assert_memory_equal(got, m->file, m->size);
+	free(got);
+}
+
+static void random_requests(int flags, bool registered, bool direct, unsigned int n)
+{
+	uint64_t seed = 20261129 + flags + registered;
+	struct model m = { .size = FILE_BYTES - 77, .gpu_size = 3 * MIB };
+	const char *path = fake_file("data", m.size, seed);
+	char *raw = gpu_alloc(m.gpu_size + 8192);
+	unsigned int i;
+	int fd;
+
+	m.file = malloc(m.size);
+	m.host = malloc(m.gpu_size);
+	m.fh = fake_register(path, flags | O_RDWR, &fd);
+	m.fd = open(path, O_RDONLY);
+	assert_int_equal(pread(m.fd, m.file, m.size, 0), m.size);
+	for (i = 0; i < n; i++) {
+		/* other remainders of the buffer itself, modulo 4096 and 64 KiB */
+		m.gpu = raw + (i / 50 % 4) * 512 * (i / 50 % 3);
+		if (registered && i % 50 == 0)
+			assert_int_equal(cuFileBufRegister(m.gpu, m.gpu_size, 0).err, 0);
+		one_request(&m, &seed, direct);
+		if (registered && i % 50 == 49)
+			assert_int_equal(cuFileBufDeregister(m.gpu).err, 0);
+		if (i % 25 == 0)
+			file_is(&m);
+	}
+	file_is(&m);
+	cuFileHandleDeregister(m.fh);
+	assert_int_equal(cuFileDriverClose().err, 0);
+	close(fd);
+	close(m.fd);
+	gpu_free(raw);
+	free(m.file);
+	free(m.host);
+}
+
+static void t_registered(void **state)
+{
+	random_requests(O_DIRECT, true, true, 200);
+	assert_true(atomic_load(&fake.bytes) > 0);
+}
+
+static void t_registered_buffered_fd(void **state)
+{
+	random_requests(0, true, true, 100);
+}
+
+static void t_unregistered(void **state)
+{
+	random_requests(O_DIRECT, false, true, 200);
+}
+
+static void t_bounce(void **state)
+{
+	fake_configure("{\"properties\": {\"force_compat_mode\": true}}");
+	random_requests(O_DIRECT, false, false, 100);
+	assert_int_equal(atomic_load(&fake.ios), 0);
+}
+
+static void t_bounce_buffered_fd(void **state)
+{
+	fake_configure("{\"properties\": {\"force_compat_mode\": true}}");
+	random_requests(0, true, false, 100);
+}
+
+/* -- large requests -- */
+
+static void t_large(void **state)
+{
+	size_t size = 40 * MIB + 12345;
+	const char *path = fake_file("large", size, 5);
+	char *p = gpu_alloc(size + 4096), *want = malloc(size), *got = malloc(size);
+	struct ogds_report rep;
+	CUfileHandle_t fh;
+	int fd;
+
+	fh = fake_register(path, O_RDWR, &fd);
+	assert_int_equal(pread(fd, want, size, 0), size);
+	/* more than a window, registered */
+	assert_int_equal(cuFileBufRegister(p, size, 0).err, 0);
+	assert_int_equal(cuFileRead(fh, p, size, 0, 0), size);
+	gpu_get(got, p, size);
+	assert_memory_equal(got, want, size);
+	assert_int_equal(last().bytes[OGDS_ROUTE_NVFS], size / 4096 * 4096);
+	assert_int_equal(cuFileBufDeregister(p).err, 0);
+	/* large, aligned, unregistered: pinned for the one request */
+	memset(got, 0, size);
+	gpu_put(p, got, size);
+	assert_int_equal(cuFileRead(fh, p, size, 0, 0), size);
+	gpu_get(got, p, size);
+	assert_memory_equal(got, want, size);
+	rep = last();
+	assert_int_equal(rep.bytes[OGDS_ROUTE_NVFS], size / 4096 * 4096);
+	/* where it cannot be pinned it is staged, nobody is told a lie */
+	atomic_store(&fake.map_error, 0);
+	assert_int_equal(cuFileRead(fh, p + 1, size - 1, 0, 0), size - 1);
+	gpu_get(got, p + 1, size - 1);
+	assert_memory_equal(got, want, size - 1);
+	assert_int_equal(last().bytes[OGDS_ROUTE_STAGED], size - 1);
+	cuFileHandleDeregister(fh);
+	close(fd);
+	gpu_free(p);
+	free(want);
+	free(got);
+}
+
+/* -- faults -- */
+
+static void t_pin_refused(void **state)
+{
+	const char *path = fake_file("f", MIB, 1);
+	char *p = gpu_alloc(MIB);
+	CUfileHandle_t fh;
+	int fd;
+
+	fh = fake_register(path, O_RDWR | O_DIRECT, &fd);
+	atomic_store(&fake.map_error, EINVAL);
+	/* falling back is allowed: the buffer is registered, the requests bounce and say why */
+	assert_int_equal(cuFileBufRegister(p, MIB, 0).err, 0);
+	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
+	assert_int_equal(last().bytes[OGDS_ROUTE_BOUNCE], MIB);
+	assert_string_equal(ogds_reason_id(last().reason), "R-PIN-FAILED");
+	assert_int_equal(last().retried, 0);
+	/* strict refuses */
+	assert_int_equal(ogds_handle_set_strict(fh, true), 0);
+	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), -1);
+	assert_int_equal(errno, CU_FILE_IO_NOT_SUPPORTED);
+	cuFileHandleDeregister(fh);
+	cuFileDriverClose();
+	/* and a library that is strict refuses the registration */
+	setenv("OPENGDS_STRICT", "1", 1);
+	assert_int_equal(cuFileBufRegister(p, MIB, 0).err, CU_FILE_GPU_MEMORY_PINNING_FAILED);
+	unsetenv("OPENGDS_STRICT");
+	close(fd);
+	gpu_free(p);
+}
+
+static void t_request_fails(void **state)
+{
+	const char *path = fake_file("f", MIB, 2);
+	char *p = gpu_alloc(MIB), *want = malloc(MIB), *got = malloc(MIB);
+	struct ogds_report rep;
+	CUfileHandle_t fh;
+	int fd;
+
+	fh = fake_register(path, O_RDWR | O_DIRECT, &fd);
+	assert_int_equal(cuFileBufRegister(p, MIB, 0).err, 0);
+	fd = open(path, O_RDONLY);
+	assert_int_equal(pread(fd, want, MIB, 0), MIB);
+	/* a hole, say: once, another way, counted */
+	atomic_store(&fake.io_error, EIO);
+	atomic_store(&fake.io_failures, 1);
+	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
+	rep = last();
+	assert_int_equal(rep.bytes[OGDS_ROUTE_BOUNCE], MIB);
+	assert_int_equal(rep.retried, MIB);
+	assert_string_equal(ogds_reason_id(rep.reason), "R-DIRECT-FAILED");
+	gpu_get(got, p, MIB);
+	assert_memory_equal(got, want, MIB);
+	/* the next one is direct again */
+	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
+	assert_int_equal(last().bytes[OGDS_ROUTE_NVFS], MIB);
+	/* strict: an error is an error */
+	ogds_handle_set_strict(fh, true);
+	atomic_store(&fake.io_failures, 1);
+	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), -1);
+	assert_int_equal(errno, EIO);
+	ogds_handle_set_strict(fh, false);
+	/* a full file system is not mended by another way */
+	atomic_store(&fake.io_error, ENOSPC);
+	atomic_store(&fake.io_failures, 1);
+	assert_int_equal(cuFileWrite(fh, p, MIB, 0, 0), -1);
+	assert_int_equal(errno, ENOSPC);
+	/* the module refuses the file: remembered */
+	atomic_store(&fake.io_error, EOPNOTSUPP);
+	atomic_store(&fake.io_failures, 1);
+	assert_int_equal(cuFileWrite(fh, p, MIB, 0, 0), MIB);
+	atomic_store(&fake.ios, 0);
+	assert_int_equal(cuFileWrite(fh, p, MIB, 0, 0), MIB);
+	assert_int_equal(atomic_load(&fake.ios), 0);
+	assert_string_equal(ogds_reason_id(last().reason), "R-MODULE-REFUSED");
+	close(fd);
+	gpu_free(p);
+	free(want);
+	free(got);
+}
+
+static void t_no_module(void **state)
+{
+	const char *path = fake_file("f", MIB, 2);
+	CUfileDescr_t d = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
+	char *p = gpu_alloc(MIB);
+	CUfileDrvProps_t props;
+	CUfileHandle_t fh;
+	int fd;
+
+	atomic_store(&fake.no_node, EACCES);
+	assert_int_equal(cuFileDriverOpen().err, 0);
+	assert_int_equal(cuFileDriverGetProperties(&props).err, 0);
+	assert_int_equal(props.nvfs.major_version, 0);
+	fh = fake_register(path, O_RDWR, &fd);
+	assert_int_equal(cuFileBufRegister(p, MIB, 0).err, 0);
+	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
+	assert_string_equal(ogds_reason_id(last().reason), "R-MODULE-ACCESS");
+	cuFileDriverClose();
+	/* falling back forbidden: the open says so */
+	setenv("CUFILE_ALLOW_COMPAT_MODE", "false", 1);
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_PERMISSION_DENIED);
+	assert_int_equal(cuFileUseCount(), 0);
+	d.handle.fd = fd;
+	assert_int_equal(cuFileHandleRegister(&fh, &d).err, CU_FILE_PERMISSION_DENIED);
+	/* with the module it opens, and a file that cannot go direct is refused */
+	atomic_store(&fake.no_node, 0);
+	assert_int_equal(cuFileDriverOpen().err, 0);
+	assert_int_equal(cuFileDriverGetProperties(&props).err, 0);
+	assert_int_equal(props.nvfs.major_version, 2);
+	assert_int_equal(props.nvfs.dstatusflags, 1 << CU_FILE_NVME_SUPPORTED);
+	assert_int_equal(cuFileHandleRegister(&fh, &d).err, 0);
+	unsetenv("CUFILE_ALLOW_COMPAT_MODE");
+	close(fd);
+	gpu_free(p);
+}
+
+static void facts_say(const char *fs, const char *options, const char *reason)
+{
+	struct ogds_plan plan = OGDS_PLAN_INIT;
+	CUfileHandle_t fh;
+	char *p;
+	int fd;
+
+	fake_end();
+	fake_machine(fs, options, true);
+	p = gpu_alloc(MIB);
+	fh = fake_register(fake_file("f", MIB, 2), O_RDWR, &fd);
+	assert_int_equal(ogds_explain(fh, p, MIB, 0, &plan), 0);
+	assert_int_equal(plan.npieces, 1);
+	if (reason) {
+		assert_int_equal(plan.piece[0].route, OGDS_ROUTE_BOUNCE);
+		assert_string_equal(ogds_reason_id(plan.piece[0].reason), reason);
+		assert_int_equal(plan.whole_direct, 0);
+	} else {
+		assert_int_equal(plan.piece[0].route, OGDS_ROUTE_STAGED);
+		assert_int_equal(plan.whole_direct, MIB);
+	}
+	cuFileDriverClose();
+	close(fd);
+	gpu_free(p);
+}
+
+static void t_file_facts(void **state)
+{
+	facts_say("ext4", "rw,data=journal", "R-FS-JOURNAL");
+	facts_say("btrfs", "rw", "R-FS-TYPE");
+	facts_say("xfs", "rw,attr2", NULL);
+	facts_say("ext4", "rw", NULL);
+}
+
+static void t_limits(void **state)
+{
+	const char *path = fake_file("f", 4 * MIB, 2);
+	char *p = gpu_alloc(4 * MIB);
+	CUfileHandle_t fh;
+	int fd;
+
+	fake_configure("{\"properties\": {\"max_device_pinned_mem_size_kb\": 3072, "
+		  "\"max_device_cache_size_kb\": 1024}}");
+	fh = fake_register(path, O_RDWR, &fd);
+	assert_int_equal(cuFileBufRegister(p, 4 * MIB, 0).err, CU_FILE_INVALID_MAPPING_SIZE);
+	/* one slot of staging serves any size */
+	assert_int_equal(cuFileRead(fh, p, 4 * MIB, 0, 0), 4 * MIB);
+	assert_int_equal(last().bytes[OGDS_ROUTE_STAGED], 4 * MIB);
+	cuFileDriverClose();
+	/* no staging at all */
+	fake_configure("{\"properties\": {\"max_device_cache_size_kb\": 0}}");
+	fh = fake_register(path, O_RDWR, &fd);
+	assert_int_equal(cuFileRead(fh, p, 4 * MIB, 0, 0), 4 * MIB);
+	assert_int_equal(last().bytes[OGDS_ROUTE_BOUNCE], 4 * MIB);
+	assert_string_equal(ogds_reason_id(last().reason), "R-NO-STAGING");
+	gpu_free(p);
+}
+
+/*
+ * Memory that was freed while registered: the old pages are nobody's. Small allocations
+ * share a block of the simulated driver, so the next one gets the address back.
+ */
+static void t_stale_registration(void **state)
+{
+	const size_t size = MIB / 2;
+	const char *path = fake_file("f", size, 3);
+	char *keep = gpu_alloc(4096), *p = gpu_alloc(size), *want = malloc(size);
+	char *got = malloc(size);
+	CUfileHandle_t fh;
+	int fd;
+
+	fh = fake_register(path, O_RDWR, &fd);
+	assert_int_equal(pread(fd, want, size, 0), size);
+	assert_int_equal(cuFileBufRegister(p, size, 0).err, 0);
+	assert_int_equal(cuFileRead(fh, p, size, 0, 0), size);
+	assert_int_equal(last().bytes[OGDS_ROUTE_NVFS], size);
+	gpu_free(p);
+	assert_ptr_equal(gpu_alloc(size), p);
+	assert_int_equal(cuFileRead(fh, p, size, 0, 0), size);
+	assert_int_equal(last().bytes[OGDS_ROUTE_STAGED], size);
+	gpu_get(got, p, size);
+	assert_memory_equal(got, want, size);
+	/* registering it again is no error: the old registration makes room */
+	assert_int_equal(cuFileBufRegister(p, size, 0).err, 0);
+	assert_int_equal(cuFileRead(fh, p, size, 0, 0), size);
+	assert_int_equal(last().bytes[OGDS_ROUTE_NVFS], size);
+	assert_int_equal(cuFileBufDeregister(p).err, 0);
+	gpu_free(p);
+	gpu_free(keep);
+	close(fd);
+	free(want);
+	free(got);
+}
+
+/* A child has no use of its parent's library, says so, and disturbs nothing. */
+static void t_fork(void **state)
+{
+	const char *path = fake_file("f", MIB, 2);
+	char *p = gpu_alloc(MIB);
+	CUfileHandle_t fh;
+	int fd, status;
+	pid_t pid;
+
+	fh = fake_register(path, O_RDWR, &fd);
+	assert_int_equal(cuFileBufRegister(p, MIB, 0).err, 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		int bad = cuFileRead(fh, p, MIB, 0, 0) != -1;
+
+		bad |= cuFileDriverOpen().err != CU_FILE_DRIVER_NOT_INITIALIZED;
+		bad |= cuFileDriverClose().err != CU_FILE_DRIVER_NOT_INITIALIZED;
+		_exit(bad);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
+	assert_int_equal(last().bytes[OGDS_ROUTE_NVFS], MIB);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileBufDeregister(p).err, 0);
+	close(fd);
+	gpu_free(p);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+	const struct CMUnitTest tests[] = {
+		T(t_registered),   T(t_registered_buffered_fd), T(t_unregistered),
+		T(t_bounce),	   T(t_bounce_buffered_fd),	T(t_large),
+		T(t_pin_refused),  T(t_request_fails),		T(t_no_module),
+		T(t_file_facts),   T(t_limits),			T(t_stale_registration),
+		T(t_fork),
+	};
+
+	return cmocka_run_group_tests(tests, fake_cuda, NULL);
+}
