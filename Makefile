@@ -23,6 +23,7 @@ help:
 	@echo 'make check-unit    unit tests: plain, ASan+UBSan, TSan'
 	@echo 'make check-guest   guest tests of one kernel                  [KERNEL=6.12]'
 	@echo 'make check-debug   guest tests on the debug kernel (builds it once: about 20 minutes)'
+	@echo 'make check-long    the long form of the guest tests            [KERNEL=6.12]'
 	@echo 'make check-mutants each mutant must turn its test red'
 	@echo 'make check-style   style checks'
 	@echo 'make fuzz          a million random ioctls on the debug kernel'
@@ -53,7 +54,7 @@ modules: setup
 demo: setup
 	@tests/demo --kernel $(KERNEL) --topology $(TOPOLOGY) --iommu $(IOMMU)
 
-.PHONY: check check-unit check-guest check-debug check-mutants check-style
+.PHONY: check check-unit check-guest check-debug check-long check-mutants check-style
 check: setup
 	@tests/run --style --unit --guest --kernel 6.12 --kernel 7 --demo --mutant $(MUTANT)
 
@@ -66,6 +67,9 @@ check-guest: setup
 check-debug: setup
 	@vm/kernels/debug >/dev/null
 	@tests/run --guest --kernel debug
+
+check-long: setup
+	@tests/run --guest --long --kernel $(KERNEL)
 
 check-mutants: setup
 	@tests/run-mutants

@@ -204,8 +204,8 @@ static inline const char *cufileop_status_error(CUfileOpError status)
 	return "unknown cufile error";
 }
 
-#define IS_CUFILE_ERR(err) (abs((err)) > CUFILEOP_BASE_ERR)
-#define CUFILE_ERRSTR(err) cufileop_status_error((CUfileOpError)abs((err)))
+#define IS_CUFILE_ERR(err) (abs((int)(err)) > CUFILEOP_BASE_ERR)
+#define CUFILE_ERRSTR(err) cufileop_status_error((CUfileOpError)abs((int)(err)))
 #define IS_CUDA_ERR(status) ((status).err == CU_FILE_CUDA_DRIVER_ERROR)
 #define CU_FILE_CUDA_ERR(status) ((status).cu_err)
 

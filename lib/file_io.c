@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver.h"
 #include "file.h"
 #include "os.h"
 
@@ -143,11 +144,17 @@ static ssize_t pwrite_around(int fd, const void *buf, size_t size, off_t off)
 	return r < 0 && !done ? r : (ssize_t)done;
 }
 
+/* The caller's flag decides, or force_odirect_mode. */
+static bool prefers_direct(const struct file *f)
+{
+	return f->fd_direct >= 0 && ((f->flags & O_DIRECT) || driver_config()->force_odirect);
+}
+
 ssize_t file_pread(const struct file *f, void *buf, size_t size, off_t off)
 {
 	ssize_t r = -EINVAL;
 
-	if ((f->flags & O_DIRECT) && f->fd_direct >= 0 && aligned(buf, size, off))
+	if (prefers_direct(f) && aligned(buf, size, off))
 		r = pread_all(f->fd_direct, buf, size, off);
 	/* EINVAL: this file wants another alignment than 4 KiB */
 	if (r == -EINVAL && f->fd_cached >= 0)
@@ -161,7 +168,7 @@ ssize_t file_pwrite(const struct file *f, const void *buf, size_t size, off_t of
 {
 	ssize_t r = -EINVAL;
 
-	if ((f->flags & O_DIRECT) && f->fd_direct >= 0 && aligned(buf, size, off))
+	if (prefers_direct(f) && aligned(buf, size, off))
 		r = pwrite_all(f->fd_direct, buf, size, off);
 	if (r == -EINVAL && f->fd_cached >= 0)
 		r = pwrite_all(f->fd_cached, buf, size, off);

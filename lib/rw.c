@@ -105,9 +105,11 @@ static int fill_in(const struct request *rq, struct plan_in *in, int64_t off, si
 	in->size = size;
 	in->va = va;
 	in->kind = rq->mem.kind;
-	in->file_size = file_size(rq->file);
-	if (in->file_size < 0)
-		return in->file_size;
+	if (rq->op == OGDS_OP_READ) {
+		in->file_size = file_size(rq->file);
+		if (in->file_size < 0)
+			return in->file_size;
+	}
 	in->file_reason = rq->file->reason ? rq->file->reason : refused;
 	in->module_reason = nvfs_reason();
 	in->registered = rq->buf;

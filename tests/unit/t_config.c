@@ -24,7 +24,7 @@ static void t_defaults(void **state)
 	assert_false(c.force_odirect);
 	assert_false(c.use_poll_mode);
 	assert_int_equal(c.poll_max_kb, 4);
-	assert_int_equal(c.max_direct_io_kb, 16384);
+	assert_int_equal(c.max_direct_io_kb, 1024);
 	assert_int_equal(c.max_cache_kb, 131072);
 	assert_int_equal(c.per_buffer_cache_kb, 1024);
 	assert_int_equal(c.max_pinned_kb, 33554432);
@@ -116,7 +116,7 @@ static void t_all_that_counts(void **state)
 /* The caps are told apart from their defaults even when the value is the same. */
 static void t_partial(void **state)
 {
-	struct config c = parse("{\"properties\": {\"max_direct_io_size_kb\": 16384}}");
+	struct config c = parse("{\"properties\": {\"max_direct_io_size_kb\": 1024}}");
 
 	assert_int_equal(nsaid, 0);
 	assert_true(c.max_direct_io_set);
