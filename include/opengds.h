@@ -96,9 +96,10 @@ int ogds_explain(CUfileHandle_t fh, const void *ptr, size_t size, off_t file_off
 int ogds_last_io(struct ogds_report *report);
 
 /*
- * With strict set, a request of this file whose whole 4-KiB blocks would not all go direct
- * fails (errno CU_FILE_IO_NOT_SUPPORTED) instead of taking another way; bytes at the edges
- * may. OPENGDS_STRICT=1 and "opengds": {"strict": true} set it for all files.
+ * With strict set, a request of this file and GPU memory whose whole 4-KiB blocks would not all
+ * go direct fails (errno CU_FILE_IO_NOT_SUPPORTED) instead of taking another way; bytes at the
+ * edges may, and so may host memory, which has no other way. OPENGDS_STRICT=1 and
+ * "opengds": {"strict": true} set it for all files.
  */
 int ogds_handle_set_strict(CUfileHandle_t fh, bool strict);
 

@@ -244,11 +244,6 @@ static int pin(struct buffer *b)
 			  driver_word(&c->max_pinned_kb), atomic_load(&b->dev->pinned) / 1024);
 		return ERR(INVALID_MAPPING_SIZE);
 	}
-	/* a driver that does not know it has memory operations that wait by themselves */
-	r = gpu->sync_memops(b->va, b->mem.ctx);
-	if (r)
-		log_debug("cuPointerSetAttribute(SYNC_MEMOPS) of 0x%llx: %s",
-			  (unsigned long long)b->va, gpu->error(r));
 	r = nvfs_win_open(&b->win, b->va, b->len, b->dev->pdevinfo, false);
 	if (!r) {
 		b->pinned = true;
@@ -279,6 +274,11 @@ static int register_gpu(struct buffer *b)
 		b->reason = REASON_MANAGED_MEMORY;
 		return 0;
 	}
+	/* a driver that does not know it has memory operations that wait by themselves */
+	err = gpu->sync_memops(b->va, b->mem.ctx);
+	if (err)
+		log_debug("cuPointerSetAttribute(SYNC_MEMOPS) of 0x%llx: %s",
+			  (unsigned long long)b->va, gpu->error(err));
 	return pin(b);
 }
 

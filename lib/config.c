@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -99,6 +100,12 @@ static void tell(const struct out *o, enum log_level level, const char *fmt, ...
 	o->say(o->arg, level, text);
 }
 
+/* /dev/null says "no settings", whatever stands in /etc */
+static bool is_null_device(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
 /* The file's bytes into *text, of *len; the caller frees. -EFBIG, -EINVAL: no plain file */
 static int read_file(const char *path, char **text, size_t *len)
 {
@@ -113,7 +120,8 @@ static int read_file(const char *path, char **text, size_t *len)
 	if (fd < 0)
 		return -errno;
 	ret = fstat(fd, &st) ? -errno : S_ISDIR(st.st_mode) ? -EISDIR :
-	      !S_ISREG(st.st_mode) ? -EINVAL : st.st_size > FILE_MAX ? -EFBIG : 0;
+	      !S_ISREG(st.st_mode) && !is_null_device(&st) ? -EINVAL :
+	      st.st_size > FILE_MAX ? -EFBIG : 0;
 	buf = ret ? NULL : malloc(FILE_MAX + 1);
 	if (!ret && !buf)
 		ret = -ENOMEM;
@@ -162,7 +170,8 @@ static void load_file(struct config *c, const struct out *o)
 		     path, of, log_errno(ret));
 	if (ret)
 		return;
-	config_parse(c, path, text, len, o->say, o->arg);
+	if (len)
+		config_parse(c, path, text, len, o->say, o->arg);
 	free(text);
 }
 

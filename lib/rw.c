@@ -291,16 +291,18 @@ static ssize_t move(struct request *rq, uint64_t base, size_t size, int64_t off,
 	return run_plan(rq, &p, off, base + buf_off);
 }
 
-static int check_numbers(enum ogds_op op, uint64_t base, size_t size, int64_t off, int64_t buf_off)
+static int check_numbers(const struct request *rq, uint64_t base, size_t size, int64_t off,
+			 int64_t buf_off)
 {
 	if (off < 0 || size > (size_t)INT64_MAX || off > INT64_MAX - (int64_t)size) {
-		log_error("%s: %zu bytes at file offset %lld: give an offset of 0 or more and a size that a file can have",
-			  call_name(op), size, (long long)off);
+		log_error("%s: %s: %zu bytes at file offset %lld: give an offset of 0 or more and a size that a file can have",
+			  call_name(rq->op), rq->file->name, size, (long long)off);
 		return ERR(INVALID_VALUE);
 	}
 	if (buf_off < 0 || base + buf_off < base || base + buf_off + size < base) {
-		log_error("%s: buffer offset %lld: give 0 or more, inside the buffer",
-			  call_name(op), (long long)buf_off);
+		log_error("%s: %s: buffer 0x%llx with offset %lld: give 0 or more, inside the buffer",
+			  call_name(rq->op), rq->file->name, (unsigned long long)base,
+			  (long long)buf_off);
 		return ERR(INTERNAL_ERROR);
 	}
 	return 0;
@@ -327,7 +329,7 @@ static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t
 		r = ERR(HANDLE_NOT_REGISTERED);
 		goto out;
 	}
-	r = check_numbers(op, base, size, off, buf_off);
+	r = check_numbers(&rq, base, size, off, buf_off);
 	if (!r && size)
 		r = move(&rq, base, size, off, buf_off);
 	if (rq.buf)
@@ -402,7 +404,7 @@ int ogds_explain(CUfileHandle_t fh, const void *ptr, size_t size, off_t off, str
 	if (r)
 		return -errmap_errno(r);
 	rq.file = file_get(fh);
-	r = rq.file ? check_numbers(rq.op, (uintptr_t)ptr, size, off, 0) : -EINVAL;
+	r = rq.file ? check_numbers(&rq, (uintptr_t)ptr, size, off, 0) : -EINVAL;
 	if (r) {
 		r = -EINVAL;
 		goto out;

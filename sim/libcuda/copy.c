@@ -6,6 +6,7 @@
  *   host, pageable    as a source it is read before an asynchronous call returns; as a
  *                     target the call returns when it is written
  *   device to device, fills: also the plain calls return before they are done
+ *   pageable to device: also the plain call returns when the source has been read
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static CUresult copy_locked(uintptr_t dst, uintptr_t src, size_t size, enum side
 		r = resolve(src, size, src_side, &from);
 	if (r)
 		return r;
-	wait = !(to.device && from.device) && !async;
+	wait = !(to.device && (from.device || from.pageable)) && !async;
 	wait = wait || to.pageable || to.sync_memops || from.sync_memops;
 	op = calloc(1, sizeof(*op));
 	if (!op)

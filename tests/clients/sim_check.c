@@ -165,6 +165,7 @@ static void pattern(const char *name)
 	CHECK(a % (2 * MIB) == 0);
 	check_shape(name, p, where(a, big, p), big);
 	CU(cuMemcpyHtoD(a, in, big));
+	CU(cuCtxSynchronize());
 	compare_bar(a, big, in);
 	/* a range that starts and ends inside pages */
 	compare_bar(a + 3 * 4096, part, (uint8_t *)in + 3 * 4096);
@@ -185,6 +186,7 @@ static void pattern(const char *name)
 	CHECK(small[1] - small[0] == 70144 && small[2] - small[1] == 70144);
 	for (i = 0; i < 3; i++)
 		CU(cuMemcpyHtoD(small[i], in + i * 16384, 70000));
+	CU(cuCtxSynchronize());
 	for (i = 0; i < 3; i++)
 		compare_bar(small[i], 70000, in + i * 16384);
 	CU(cuMemFree(small[1]));
@@ -226,6 +228,7 @@ static void poison(void)
 	CU(cuMemcpyDtoH(out, a, size));
 	CHECK(poisoned((uint8_t *)out, size));
 	CU(cuMemcpyHtoD(a, in, size));
+	CU(cuCtxSynchronize());
 	n = where(a, size, p);
 	CHECK(!poisoned(bar + p[0].card_off, p[0].len));
 	CU(cuMemFree(a));
@@ -235,6 +238,7 @@ static void poison(void)
 	/* and at process death: the caller looks at the same with another run of us */
 	CU(cuMemAlloc(&a, size));
 	CU(cuMemcpyHtoD(a, in, size));
+	CU(cuCtxSynchronize());
 	munmap(bar, len);
 	printf("poison ok\n");
 	free(in);
@@ -262,6 +266,7 @@ static void cards(int want)
 		CU(cuMemAlloc(&p[i], 2 * MIB));
 		in = words(100 + i, 2 * MIB);
 		CU(cuMemcpyHtoD(p[i], in, 2 * MIB));
+		CU(cuCtxSynchronize());
 		free(in);
 		CU(cuDeviceGetPCIBusId(pci[i & 1], sizeof(pci[0]), i));
 		CU(cuDeviceGetUuid(&uuid[i & 1], i));

@@ -75,6 +75,8 @@ void t_gpu_free(CUdeviceptr ptr)
 void t_gpu_put(CUdeviceptr dst, const void *src, size_t size)
 {
 	cu(cuMemcpyHtoD(dst, src, size), "cuMemcpyHtoD");
+	/* from pageable memory it returns before the bytes have arrived */
+	cu(cuCtxSynchronize(), "cuCtxSynchronize");
 }
 
 void t_gpu_get(void *dst, CUdeviceptr src, size_t size)

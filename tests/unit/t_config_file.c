@@ -181,6 +181,17 @@ static void t_file(void **state)
 	one(LOG_WARN, want);
 }
 
+/* No settings, and nothing to say about it. */
+static void t_null_device(void **state)
+{
+	struct config c;
+
+	setenv("CUFILE_ENV_PATH_JSON", "/dev/null", 1);
+	load(&c);
+	assert_int_equal(nsaid, 0);
+	assert_defaults(&c);
+}
+
 static void t_file_unreadable(void **state)
 {
 	char path[128], want[256];
@@ -323,6 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(t_no_json), T(t_comments), T(t_deep), T(t_many), T(t_no_say), T(t_file),
+		T(t_null_device),
 		T(t_file_unreadable), T(t_file_size), T(t_environment), T(t_environment_wrong),
 		T(t_environment_inert), T(t_bool),
 	};
