@@ -247,6 +247,20 @@ typedef enum CUfileFeatureFlags {
 	CU_FILE_P2P_SUPPORTED = 4
 } CUfileFeatureFlags_t;
 
+/* Numbers of bits; the calls take masks of them (CU_FILE_P2P_FLAG_*) in the same type. */
+typedef enum CUfileP2PFlags {
+	CUFILE_P2PDMA = 0,
+	CUFILE_NVFS = 1,
+	CUFILE_DMABUF = 2,
+	CUFILE_C2C = 3,
+	CUFILE_NVIDIA_PEERMEM = 4
+} CUfileP2PFlags_t;
+
+#define CU_FILE_P2P_FLAG_PCI_P2PDMA (1 << CUFILE_P2PDMA)
+#define CU_FILE_P2P_FLAG_NVFS (1 << CUFILE_NVFS)
+#define CU_FILE_P2P_FLAG_DMABUF (1 << CUFILE_DMABUF)
+#define CU_FILE_P2P_FLAG_C2C (1 << CUFILE_C2C)
+
 typedef struct CUfileDrvProps {
 	struct {
 		unsigned int major_version;	/* 0.0: no direct route */
@@ -309,7 +323,13 @@ typedef struct CUfileDescr {
 
 typedef void *CUfileHandle_t;
 
-/* -- batches and parameters: types -- */
+/* One piece of memory of cuFileReadv and cuFileWritev. */
+typedef struct CUfileIOVec {
+	void *base;
+	size_t len;
+} CUfileIOVec_t;
+
+/* -- batches: types -- */
 
 typedef enum CUfileOpcode {
 	CUFILE_READ = 0,
@@ -352,6 +372,157 @@ typedef struct CUfileIOEvents {
 } CUfileIOEvents_t;
 
 typedef void *CUfileBatchHandle_t;
+
+/* -- streams: what the caller promises of a registered stream -- */
+
+#define CU_FILE_STREAM_FIXED_BUF_OFFSET 1
+#define CU_FILE_STREAM_FIXED_FILE_OFFSET 2
+#define CU_FILE_STREAM_FIXED_FILE_SIZE 4
+#define CU_FILE_STREAM_PAGE_ALIGNED_INPUTS 8
+
+/* -- parameters: types -- */
+
+typedef enum CUFileSizeTConfigParameter_t {
+	CUFILE_PARAM_PROFILE_STATS = 0,
+	CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH = 1,
+	CUFILE_PARAM_EXECUTION_MAX_IO_THREADS = 2,
+	CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB = 3,
+	CUFILE_PARAM_EXECUTION_MAX_REQUEST_PARALLELISM = 4,
+	CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB = 5,
+	CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB = 6,
+	CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB = 7,
+	CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB = 8,
+	CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE = 9,
+	CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB = 10,
+	CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS = 11
+} CUFileSizeTConfigParameter_t;
+
+typedef enum CUFileBoolConfigParameter_t {
+	CUFILE_PARAM_PROPERTIES_USE_POLL_MODE = 0,
+	CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE = 1,
+	CUFILE_PARAM_FORCE_COMPAT_MODE = 2,
+	CUFILE_PARAM_FS_MISC_API_CHECK_AGGRESSIVE = 3,
+	CUFILE_PARAM_EXECUTION_PARALLEL_IO = 4,
+	CUFILE_PARAM_PROFILE_NVTX = 5,
+	CUFILE_PARAM_PROPERTIES_ALLOW_SYSTEM_MEMORY = 6,
+	CUFILE_PARAM_USE_PCIP2PDMA = 7,
+	CUFILE_PARAM_PREFER_IO_URING = 8,
+	CUFILE_PARAM_FORCE_ODIRECT_MODE = 9,
+	CUFILE_PARAM_SKIP_TOPOLOGY_DETECTION = 10,
+	CUFILE_PARAM_STREAM_MEMOPS_BYPASS = 11
+} CUFileBoolConfigParameter_t;
+
+typedef enum CUFileStringConfigParameter_t {
+	CUFILE_PARAM_LOGGING_LEVEL = 0,
+	CUFILE_PARAM_ENV_LOGFILE_PATH = 1,
+	CUFILE_PARAM_LOG_DIR = 2
+} CUFileStringConfigParameter_t;
+
+typedef enum CUFileArrayConfigParameter_t {
+	CUFILE_PARAM_POSIX_POOL_SLAB_SIZE_KB = 0,
+	CUFILE_PARAM_POSIX_POOL_SLAB_COUNT = 1
+} CUFileArrayConfigParameter_t;
+
+/* -- statistics: types, in the layout of 1.15 .. 1.18 -- */
+
+typedef struct CUfileOpCounter {
+	uint64_t ok;
+	uint64_t err;
+} CUfileOpCounter_t;
+
+typedef struct CUfileStatsLevel1 {
+	CUfileOpCounter_t read_ops;
+	CUfileOpCounter_t write_ops;
+	CUfileOpCounter_t hdl_register_ops;
+	CUfileOpCounter_t hdl_deregister_ops;
+	CUfileOpCounter_t buf_register_ops;
+	CUfileOpCounter_t buf_deregister_ops;
+	uint64_t read_bytes;
+	uint64_t write_bytes;
+	uint64_t read_bw_bytes_per_sec;
+	uint64_t write_bw_bytes_per_sec;
+	uint64_t read_lat_avg_us;
+	uint64_t write_lat_avg_us;
+	uint64_t read_ops_per_sec;
+	uint64_t write_ops_per_sec;
+	uint64_t read_lat_sum_us;
+	uint64_t write_lat_sum_us;
+	CUfileOpCounter_t batch_submit_ops;
+	CUfileOpCounter_t batch_complete_ops;
+	CUfileOpCounter_t batch_setup_ops;
+	CUfileOpCounter_t batch_cancel_ops;
+	CUfileOpCounter_t batch_destroy_ops;
+	CUfileOpCounter_t batch_enqueued_ops;
+	CUfileOpCounter_t batch_posix_enqueued_ops;
+	CUfileOpCounter_t batch_processed_ops;
+	CUfileOpCounter_t batch_posix_processed_ops;
+	CUfileOpCounter_t batch_nvfs_submit_ops;
+	CUfileOpCounter_t batch_p2p_submit_ops;
+	CUfileOpCounter_t batch_aio_submit_ops;
+	CUfileOpCounter_t batch_iouring_submit_ops;
+	CUfileOpCounter_t batch_mixed_io_submit_ops;
+	CUfileOpCounter_t batch_total_submit_ops;
+	uint64_t batch_read_bytes;
+	uint64_t batch_write_bytes;
+	uint64_t batch_read_bw_bytes;
+	uint64_t batch_write_bw_bytes;
+	uint64_t batch_submit_lat_avg_us;
+	uint64_t batch_completion_lat_avg_us;
+	uint64_t batch_submit_ops_per_sec;
+	uint64_t batch_complete_ops_per_sec;
+	uint64_t batch_submit_lat_sum_us;
+	uint64_t batch_completion_lat_sum_us;
+	uint64_t last_batch_read_bytes;
+	uint64_t last_batch_write_bytes;
+} CUfileStatsLevel1_t;
+
+typedef struct CUfileStatsLevel2 {
+	CUfileStatsLevel1_t basic;
+	uint64_t read_size_kb_hist[32];
+	uint64_t write_size_kb_hist[32];
+} CUfileStatsLevel2_t;
+
+#define CUFILE_GPU_UUID_LEN 16
+#define CUFILE_STATS_MAX_GPUS 16
+
+typedef struct CUfilePerGpuStats {
+	char uuid[CUFILE_GPU_UUID_LEN];
+	uint64_t read_bytes;
+	uint64_t read_bw_bytes_per_sec;
+	uint64_t read_utilization;
+	uint64_t read_duration_us;
+	uint64_t n_total_reads;
+	uint64_t n_p2p_reads;
+	uint64_t n_nvfs_reads;
+	uint64_t n_posix_reads;
+	uint64_t n_unaligned_reads;
+	uint64_t n_dr_reads;
+	uint64_t n_sparse_regions;
+	uint64_t n_inline_regions;
+	uint64_t n_reads_err;
+	uint64_t writes_bytes;
+	uint64_t write_bw_bytes_per_sec;
+	uint64_t write_utilization;
+	uint64_t write_duration_us;
+	uint64_t n_total_writes;
+	uint64_t n_p2p_writes;
+	uint64_t n_nvfs_writes;
+	uint64_t n_posix_writes;
+	uint64_t n_unaligned_writes;
+	uint64_t n_dr_writes;
+	uint64_t n_writes_err;
+	uint64_t n_mmap;
+	uint64_t n_mmap_ok;
+	uint64_t n_mmap_err;
+	uint64_t n_mmap_free;
+	uint64_t reg_bytes;
+} CUfilePerGpuStats_t;
+
+typedef struct CUfileStatsLevel3 {
+	CUfileStatsLevel2_t detailed;
+	uint32_t num_gpus;
+	CUfilePerGpuStats_t per_gpu_stats[CUFILE_STATS_MAX_GPUS];
+} CUfileStatsLevel3_t;
 
 /*
  * Takes a use of the library; the first opens it: configuration, CUDA, nvidia-fs. The other
@@ -419,8 +590,42 @@ ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size, off_t file
 ssize_t cuFileWrite(CUfileHandle_t fh, const void *bufPtr_base, size_t size, off_t file_offset,
 		    off_t bufPtr_offset);
 
+/*
+ * As the two above, for one extent of the file and several pieces of memory, in order. flags
+ * must be 0.
+ */
+ssize_t cuFileReadv(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt, off_t file_offset,
+		    unsigned int flags);
+ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt, off_t file_offset,
+		     unsigned int flags);
+
+/*
+ * Batches. A handle takes up to `nr` entries at a time and serves any number of submissions.
+ * params are copied. Entries run in no order. GetStatus waits for min_nr events or the
+ * timeout (NULL: without limit), reports each once, and sets *nr to their number; on entry
+ * *nr is the room in `events`. Cancel drops what has not begun and waits for what has; its
+ * events can be asked for until the next submission. Destroy does that and frees.
+ */
+CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch, unsigned int nr);
+CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch, unsigned int nr,
+				  CUfileIOParams_t *params, unsigned int flags);
+CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch, unsigned int min_nr,
+				     unsigned int *nr, CUfileIOEvents_t *events,
+				     struct timespec *timeout);
+CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch);
+void cuFileBatchIODestroy(CUfileBatchHandle_t batch);
+
 #pragma GCC visibility pop
 
+CUFILE_ASSERT(sizeof(CUfileIOVec_t) == 16);
+CUFILE_ASSERT(sizeof(CUfileStatsLevel1_t) == 512);
+CUFILE_ASSERT(offsetof(CUfileStatsLevel1_t, batch_submit_ops) == 176);
+CUFILE_ASSERT(offsetof(CUfileStatsLevel1_t, batch_read_bytes) == 416);
+CUFILE_ASSERT(sizeof(CUfileStatsLevel2_t) == 1024);
+CUFILE_ASSERT(sizeof(CUfilePerGpuStats_t) == 248);
+CUFILE_ASSERT(offsetof(CUfilePerGpuStats_t, writes_bytes) == 120);
+CUFILE_ASSERT(offsetof(CUfileStatsLevel3_t, per_gpu_stats) == 1032);
+CUFILE_ASSERT(sizeof(CUfileStatsLevel3_t) == 5000);
 CUFILE_ASSERT(sizeof(CUfileOpError) == 4);
 CUFILE_ASSERT(sizeof(CUfileError_t) == 8);
 CUFILE_ASSERT(offsetof(CUfileError_t, cu_err) == 4);

@@ -59,6 +59,7 @@ struct config {
 	/* execution */
 	bool parallel_io;
 	size_t max_io_threads;
+	bool max_io_threads_set;
 	size_t max_io_queue_depth;
 	size_t min_io_threshold_kb;
 	size_t max_request_parallelism;

@@ -40,7 +40,7 @@ static const struct config_key table[] = {
 	INERT("profile.cufile_stats", INT),
 
 	SIZE("execution.max_io_queue_depth", max_io_queue_depth, 1, 256),
-	SIZE("execution.max_io_threads", max_io_threads, 0, 32),
+	CAP("execution.max_io_threads", max_io_threads, max_io_threads_set, 0, 32),
 	BOOL("execution.parallel_io", parallel_io),
 	SIZE("execution.min_io_threshold_size_kb", min_io_threshold_kb, 4, 4294967295),
 	SIZE("execution.max_request_parallelism", max_request_parallelism, 0, 8),

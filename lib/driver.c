@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define LOG_MODULE "cufio-drv"
+#include "batch.h"
 #include "buffer.h"
 #include "device.h"
 #include "driver.h"
@@ -21,6 +22,7 @@
 #include "nvfs.h"
 #include "opengds.h"
 #include "rw.h"
+#include "workers.h"
 
 #define API_VERSION 1180
 #define KEPT_MESSAGES 64
@@ -248,9 +250,14 @@ int driver_enter_open(int never, int closed)
 	if (atomic_load(&drv.state) == OPEN)
 		return 0;
 	atomic_fetch_sub(slot, 1);
-	/* the lock of a forked parent may be held for good */
-	if (atomic_load(&drv.state) == FORKED)
+	switch (atomic_load(&drv.state)) {
+	case FORKED:
+		/* the lock may be held for good by a thread of the parent */
 		return never;
+	case CLOSING:
+		/* held by who closes, and he may be waiting for us */
+		return closed;
+	}
 	pthread_mutex_lock(&drv.lock);
 	if (drv.ever)
 		r = closed;
@@ -286,6 +293,8 @@ static bool wait_empty(long msecs)
 /* drv.lock held, state CLOSING, nobody inside */
 static void release_all(void)
 {
+	workers_release();
+	batches_release();
 	files_release();
 	buffers_release();
 	devices_release();

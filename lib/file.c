@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOG_MODULE "cufio-fs"
@@ -16,59 +15,21 @@
 #include "errmap.h"
 #include "file.h"
 #include "file_facts.h"
+#include "handles.h"
 #include "log.h"
 #include "opengds.h"
 #include "os.h"
 
-/*
- * A handle is slot number + 1 and the slot's generation, stirred by an odd factor, so that
- * an address or an old handle is recognised as none of ours.
- */
-#define SLOT_BITS 24
-#define STIR 0x9e3779b97f4a7c15ULL
-#define UNSTIR 0xf1de83e19937733dULL
-
-struct slot {
-	struct file *file;	/* NULL: free */
-	uint64_t generation;
-};
-
-/* lock guards all of it; a file that was looked up under it is held by its reference. */
-static struct {
-	pthread_rwlock_t lock;
-	struct slot *slot;
-	unsigned int slots, first_free;
-	uint64_t generation;
-} files = { .lock = PTHREAD_RWLOCK_INITIALIZER };
-
-/* -- look-up -- */
-
-/* files.lock held */
-static struct slot *find(CUfileHandle_t fh)
+static void hold(void *object)
 {
-	uint64_t raw = (uint64_t)(uintptr_t)fh * UNSTIR;
-	uint64_t index = (raw & ((1u << SLOT_BITS) - 1)) - 1;
-	struct slot *s;
-
-	if (index >= files.slots)
-		return NULL;
-	s = &files.slot[index];
-	return s->file && s->generation == raw >> SLOT_BITS ? s : NULL;
+	atomic_fetch_add(&((struct file *)object)->refs, 1);
 }
+
+static struct handles files = { .lock = PTHREAD_RWLOCK_INITIALIZER, .hold = hold };
 
 struct file *file_get(CUfileHandle_t fh)
 {
-	struct file *f = NULL;
-	struct slot *s;
-
-	pthread_rwlock_rdlock(&files.lock);
-	s = find(fh);
-	if (s) {
-		f = s->file;
-		atomic_fetch_add(&f->refs, 1);
-	}
-	pthread_rwlock_unlock(&files.lock);
-	return f;
+	return handles_get(&files, fh);
 }
 
 void file_put(struct file *f)
@@ -82,98 +43,24 @@ void file_put(struct file *f)
 	free(f);
 }
 
-/* files.lock held for writing */
-static int grow(void)
+/*
+ * The caller's descriptor may be registered once. A number that was closed and names another
+ * file now is not the same.
+ */
+static int same_file(const void *a, const void *b)
 {
-	unsigned int n = files.slots ? files.slots * 2 : 64;
-	struct slot *s;
+	const struct file *f = a, *g = b;
 
-	if (n >= 1u << SLOT_BITS)
-		return -ENFILE;
-	s = realloc(files.slot, n * sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	memset(s + files.slots, 0, (n - files.slots) * sizeof(*s));
-	files.slot = s;
-	files.slots = n;
-	return 0;
-}
-
-/* files.lock held for writing. The caller's descriptor may be registered once. */
-static bool known(const struct file *f)
-{
-	unsigned int i;
-
-	for (i = 0; i < files.slots; i++) {
-		const struct file *g = files.slot[i].file;
-
-		/* a number that was closed and names another file now is not the same */
-		if (g && g->user_fd == f->user_fd && g->st.st_dev == f->st.st_dev &&
-		    g->st.st_ino == f->st.st_ino)
-			return true;
-	}
-	return false;
-}
-
-static int insert(struct file *f, CUfileHandle_t *fh)
-{
-	struct timespec t;
-	unsigned int i;
-	int r = 0;
-
-	pthread_rwlock_wrlock(&files.lock);
-	if (known(f)) {
-		r = ERR(HANDLE_ALREADY_REGISTERED);
-		goto out;
-	}
-	for (i = files.first_free; i < files.slots && files.slot[i].file; i++)
-		;
-	if (i == files.slots) {
-		r = grow();
-		if (r)
-			goto out;
-	}
-	if (!files.generation) {
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		files.generation = (uint64_t)t.tv_nsec << 8 ^ t.tv_sec;
-	}
-	files.generation = (files.generation + 1) & (UINT64_MAX >> SLOT_BITS);
-	files.slot[i].file = f;
-	files.slot[i].generation = files.generation;
-	files.first_free = i + 1;
-	*fh = (void *)(uintptr_t)((files.generation << SLOT_BITS | (i + 1)) * STIR);
-out:
-	pthread_rwlock_unlock(&files.lock);
-	return r;
-}
-
-static struct file *take_out(CUfileHandle_t fh)
-{
-	struct file *f = NULL;
-	struct slot *s;
-
-	pthread_rwlock_wrlock(&files.lock);
-	s = find(fh);
-	if (s) {
-		f = s->file;
-		s->file = NULL;
-		if ((unsigned int)(s - files.slot) < files.first_free)
-			files.first_free = s - files.slot;
-	}
-	pthread_rwlock_unlock(&files.lock);
-	return f;
+	return f->user_fd == g->user_fd && f->st.st_dev == g->st.st_dev &&
+	       f->st.st_ino == g->st.st_ino;
 }
 
 void files_release(void)
 {
-	unsigned int i;
+	struct file *f;
 
-	for (i = 0; i < files.slots; i++)
-		if (files.slot[i].file)
-			file_put(files.slot[i].file);
-	free(files.slot);
-	files.slot = NULL;
-	files.slots = files.first_free = 0;
+	while ((f = handles_drain(&files)))
+		file_put(f);
 }
 
 /* -- registration -- */
@@ -313,7 +200,9 @@ static int register_fd(CUfileHandle_t *fh, int fd)
 	f->nvfs.major = major(dev);
 	f->nvfs.minor = minor(dev);
 	atomic_init(&f->strict, driver_config()->strict);
-	r = insert(f, fh);
+	r = handles_put_in(&files, f, same_file, fh);
+	if (r == -EEXIST)
+		r = ERR(HANDLE_ALREADY_REGISTERED);
 	if (r) {
 		log_error("cuFileHandleRegister: %s (fd %d): %s: deregister its handle first",
 			  f->name, fd, errmap_text(r));
@@ -353,7 +242,7 @@ void cuFileHandleDeregister(CUfileHandle_t fh)
 
 	if (driver_enter_open(-1, -1))
 		return;
-	f = take_out(fh);
+	f = handles_take_out(&files, fh);
 	if (f)
 		file_put(f);
 	else

@@ -121,7 +121,7 @@ static int fill_in(const struct request *rq, struct plan_in *in, int64_t off, si
 	in->routes = c->routes;
 	if (rq->dev && !in->file_reason && !in->module_reason && !c->force_compat) {
 		in->staging_reason = staging_reason(&rq->dev->staging);
-		in->pin_now = !rq->buf && pin_cost_worth(&rq->dev->cost, size);
+		in->pin_now = !rq->buf && !rq->deferred && pin_cost_worth(&rq->dev->cost, size);
 	}
 	return 0;
 }
@@ -308,6 +308,61 @@ static int check_numbers(const struct request *rq, uint64_t base, size_t size, i
 	return 0;
 }
 
+static void begin(enum ogds_op op)
+{
+	uint64_t seq = last.sequence + 1;
+
+	memset(&last, 0, sizeof(last));
+	last.struct_size = sizeof(last);
+	last.sequence = seq;
+	last.op = op;
+}
+
+/* The thread's report gets the result. */
+static ssize_t note(ssize_t r)
+{
+	last.result = r < 0 ? -1 : r;
+	last.error = r < 0 ? errmap_errno(r) : 0;
+	return r;
+}
+
+static ssize_t on_file(struct request *rq, uint64_t base, size_t size, int64_t off,
+		       int64_t buf_off)
+{
+	ssize_t r = check_numbers(rq, base, size, off, buf_off);
+
+	if (!r && size)
+		r = move(rq, base, size, off, buf_off);
+	if (rq->buf)
+		buffer_put(rq->buf);
+	rq->buf = NULL;
+	return r;
+}
+
+ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, int64_t off,
+	       int64_t buf_off, bool deferred)
+{
+	struct request rq = { .op = op, .file = file, .deferred = deferred };
+
+	begin(op);
+	return note(on_file(&rq, base, size, off, buf_off));
+}
+
+/* Enters, and finds the file. An error: neither was done. */
+static int enter_file(enum ogds_op op, CUfileHandle_t fh, struct file **file)
+{
+	int r = driver_enter();
+
+	if (r)
+		return r;
+	*file = file_get(fh);
+	if (*file)
+		return 0;
+	log_error("%s: %p is no registered handle: register the file first", call_name(op), fh);
+	driver_leave();
+	return ERR(HANDLE_NOT_REGISTERED);
+}
+
 static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t size, int64_t off,
 		       int64_t buf_off)
 {
@@ -319,46 +374,59 @@ static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t
 			  fh ? "pointer to memory" : "handle of cuFileHandleRegister");
 		return -EINVAL;
 	}
-	r = driver_enter();
+	r = enter_file(op, fh, &rq.file);
 	if (r)
 		return r;
-	rq.file = file_get(fh);
-	if (!rq.file) {
-		log_error("%s: %p is no registered handle: register the file first", call_name(op),
-			  fh);
-		r = ERR(HANDLE_NOT_REGISTERED);
-		goto out;
-	}
-	r = check_numbers(&rq, base, size, off, buf_off);
-	if (!r && size)
-		r = move(&rq, base, size, off, buf_off);
-	if (rq.buf)
-		buffer_put(rq.buf);
+	r = on_file(&rq, base, size, off, buf_off);
 	file_put(rq.file);
-out:
 	driver_leave();
 	return r;
 }
 
-/* The border: -1 and errno, and the report of this thread. */
+/* Pieces of memory one after another; ends at the first that is short or fails. */
+static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t n,
+		      int64_t off, unsigned int flags)
+{
+	struct request rq = { .op = op };
+	size_t i, total = 0;
+	ssize_t r;
+
+	if (!fh || (n && !iov) || flags) {
+		log_error("%sv: %s: pass a handle, pieces, and 0 for the flags", call_name(op),
+			  flags ? "flags are set" : fh ? "the pieces are NULL" : "the handle is NULL");
+		return -EINVAL;
+	}
+	r = enter_file(op, fh, &rq.file);
+	if (r)
+		return r;
+	for (i = 0; i < n && r >= 0; i++) {
+		if (!iov[i].len)
+			continue;
+		if (!iov[i].base || iov[i].len > (size_t)INT64_MAX - total) {
+			log_error("%sv: %s: piece %zu has no memory or no sane length: correct it",
+				  call_name(op), rq.file->name, i);
+			r = -EINVAL;
+			break;
+		}
+		r = on_file(&rq, (uintptr_t)iov[i].base, iov[i].len, off + (int64_t)total, 0);
+		if (r >= 0)
+			total += r;
+		if (r >= 0 && (size_t)r < iov[i].len)
+			break;
+	}
+	file_put(rq.file);
+	driver_leave();
+	return r < 0 && !total ? r : (ssize_t)total;
+}
+
+/* The border: -1 and errno. */
 static ssize_t finish(ssize_t r)
 {
-	last.result = r < 0 ? -1 : r;
-	last.error = r < 0 ? errmap_errno(r) : 0;
+	note(r);
 	if (r >= 0)
 		return r;
 	errno = last.error;
 	return -1;
-}
-
-static void begin(enum ogds_op op)
-{
-	uint64_t seq = last.sequence + 1;
-
-	memset(&last, 0, sizeof(last));
-	last.struct_size = sizeof(last);
-	last.sequence = seq;
-	last.op = op;
 }
 
 ssize_t cuFileRead(CUfileHandle_t fh, void *base, size_t size, off_t off, off_t buf_off)
@@ -371,6 +439,20 @@ ssize_t cuFileWrite(CUfileHandle_t fh, const void *base, size_t size, off_t off,
 {
 	begin(OGDS_OP_WRITE);
 	return finish(request(OGDS_OP_WRITE, fh, (uintptr_t)base, size, off, buf_off));
+}
+
+ssize_t cuFileReadv(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt, off_t off,
+		    unsigned int flags)
+{
+	begin(OGDS_OP_READ);
+	return finish(vector(OGDS_OP_READ, fh, iov, iovcnt, off, flags));
+}
+
+ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt, off_t off,
+		     unsigned int flags)
+{
+	begin(OGDS_OP_WRITE);
+	return finish(vector(OGDS_OP_WRITE, fh, iov, iovcnt, off, flags));
 }
 
 /* -- what opengds.h adds -- */

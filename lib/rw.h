@@ -18,6 +18,15 @@ struct request {
 	struct gpu_ptr mem;	/* where the memory is */
 	struct device *dev;	/* NULL: host memory */
 	bool primary;		/* the memory is of dev's primary context */
+	bool deferred;		/* see rw_run() */
 };
+
+/*
+ * One request on a referenced file, inside driver_enter(): bytes or an error (errmap.h). The
+ * report of the calling thread is its. `deferred`: it runs on a thread of the library while
+ * a stream waits for it, so nothing is done that waits for the whole GPU.
+ */
+ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, int64_t off,
+	       int64_t buf_off, bool deferred);
 
 #endif /* RW_H */

@@ -12,7 +12,8 @@
  * every whole 4-KiB block went direct. Then the same without the last demand on a file with
  * holes. In a guest with a proof daemon every K-th step is also seen from outside: the BAR
  * traffic is the reported direct bytes, GPU memory has the digest of the expected image; and
- * so is the sum over all steps. Stops at the first breach and prints what repeats it.
+ * so is the sum over all steps, exactly where no request had to be done again. Stops at
+ * the first breach and prints what repeats it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -256,6 +257,9 @@ static void account(struct prop *p, const struct step *s, size_t moved,
 	p->witnessed += r->witnessed;
 	p->direct += sum_of(r, OGDS_DIRECT_MASK);
 	p->bar += bar_bytes(s, moved, r);
+	/* over a hole a request fails after the drive moved what lies around the hole */
+	if (r->retried)
+		p->slack += r->retried + 2 * T_BLOCK;
 	for (i = 0; i < OGDS_ROUTES; i++)
 		p->route[i] += r->bytes[i];
 }
@@ -494,10 +498,11 @@ static int look_at_all(struct prop *p)
 		return 0;
 	if (t_checkpoint(T_MARK_END, "prop", NULL, 0, &proof))
 		return 1;
-	if (proof.bar_all == p->bar && proof.bar[p->card] == p->bar)
+	if (proof.bar_all >= p->bar && proof.bar_all <= p->bar + p->slack &&
+	    proof.bar[p->card] == proof.bar_all)
 		return 0;
 	fprintf(stderr, "BAD sum: the drives moved %" PRIu64 " bytes over BARs, by the reports %"
-		PRIu64 "\n", proof.bar_all, p->bar);
+		PRIu64 " and at most %" PRIu64 " more\n", proof.bar_all, p->bar, p->slack);
 	return 1;
 }
 

@@ -54,6 +54,7 @@ struct prop {
 
 	uint64_t done[2], moved, big, whole, edge, route[OGDS_ROUTE_SLOTS], witnessed;
 	uint64_t direct, bar;	/* reported as direct; that must have crossed the BAR for it */
+	uint64_t slack;		/* that may have crossed it besides: direct, failed, done again */
 	uint64_t seen;		/* steps looked at from outside */
 };
 

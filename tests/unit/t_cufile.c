@@ -446,6 +446,61 @@ static void t_stale_registration(void **state)
 	free(got);
 }
 
+/* One extent of the file, pieces of memory of every kind. */
+static void t_vector(void **state)
+{
+	const size_t size = MIB;
+	const char *path = fake_file("f", size, 11);
+	char *a = gpu_alloc(size), *b = gpu_alloc(size), *want = malloc(size);
+	char *got = malloc(size), *host = malloc(size);
+	CUfileIOVec_t iov[5] = {
+		{ a, 8192 }, { host, 1000 }, { NULL, 0 }, { b + 3, 300000 }, { a + 65536, 600000 },
+	};
+	CUfileHandle_t fh;
+	int fd;
+
+	fh = fake_register(path, O_RDWR, &fd);
+	assert_int_equal(pread(fd, want, size, 0), size);
+	assert_int_equal(cuFileBufRegister(a, size, 0).err, 0);
+	assert_int_equal(cuFileReadv(fh, iov, 5, 4096, 0), 909192);
+	gpu_get(got, a, 8192);
+	assert_memory_equal(got, want + 4096, 8192);
+	assert_memory_equal(host, want + 12288, 1000);
+	gpu_get(got, b + 3, 300000);
+	assert_memory_equal(got, want + 13288, 300000);
+	gpu_get(got, a + 65536, 600000);
+	assert_memory_equal(got, want + 313288, 600000);
+	/* one report for all pieces */
+	assert_int_equal(last().result, 909192);
+	assert_int_equal(last().bytes[OGDS_ROUTE_HOST], 1000);
+	assert_int_equal(last().bytes[OGDS_ROUTE_NVFS], 8192);
+	/* the end of the file ends it, wherever that is in the list */
+	assert_int_equal(cuFileReadv(fh, iov, 5, size - 8500, 0), 8500);
+	assert_int_equal(cuFileReadv(fh, iov, 5, size, 0), 0);
+	/* and back */
+	memset(host, 0x5a, 1000);
+	assert_int_equal(cuFileWritev(fh, iov + 1, 1, 100, 0), 1000);
+	assert_int_equal(pread(fd, got, 1000, 100), 1000);
+	assert_memory_equal(got, host, 1000);
+	assert_int_equal(cuFileReadv(fh, iov, 0, 0, 0), 0);
+	assert_int_equal(cuFileReadv(fh, iov, 5, 0, 1), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(cuFileReadv(fh, NULL, 5, 0, 0), -1);
+	assert_int_equal(cuFileReadv(NULL, iov, 5, 0, 0), -1);
+	iov[0].base = NULL;
+	assert_int_equal(cuFileReadv(fh, iov, 5, 0, 0), -1);
+	assert_int_equal(errno, EINVAL);
+	cuFileHandleDeregister(fh);
+	assert_int_equal(cuFileReadv(fh, iov, 5, 0, 0), -1);
+	assert_int_equal(errno, CU_FILE_HANDLE_NOT_REGISTERED);
+	close(fd);
+	gpu_free(b);
+	gpu_free(a);
+	free(want);
+	free(got);
+	free(host);
+}
+
 /* A child has no use of its parent's library, says so, and disturbs nothing. */
 static void t_fork(void **state)
 {
@@ -484,7 +539,7 @@ int main(void)
 		T(t_bounce),	   T(t_bounce_buffered_fd),	T(t_large),
 		T(t_pin_refused),  T(t_request_fails),		T(t_no_module),
 		T(t_file_facts),   T(t_limits),			T(t_stale_registration),
-		T(t_fork),
+		T(t_vector),	   T(t_fork),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
