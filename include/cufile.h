@@ -615,6 +615,23 @@ CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch, unsigned int min
 CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch);
 void cuFileBatchIODestroy(CUfileBatchHandle_t batch);
 
+/*
+ * In stream order: after what was queued before, and before what is queued after. Size and
+ * offsets are read when the operation's turn comes (unless the stream was registered with
+ * the promise that they are fixed); *size_p must hold the most it can become already now.
+ * All four pointers must stay valid until the stream is past the operation; then *bytes_p
+ * is the bytes moved, or minus an errno or CUfileOpError.
+ */
+CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base, size_t *size_p,
+			      off_t *file_offset_p, off_t *bufPtr_offset_p, ssize_t *bytes_read_p,
+			      CUstream stream);
+CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base, size_t *size_p,
+			       off_t *file_offset_p, off_t *bufPtr_offset_p,
+			       ssize_t *bytes_written_p, CUstream stream);
+/* flags: CU_FILE_STREAM_*; both synchronise the stream. Registering is not needed. */
+CUfileError_t cuFileStreamRegister(CUstream stream, unsigned int flags);
+CUfileError_t cuFileStreamDeregister(CUstream stream);
+
 #pragma GCC visibility pop
 
 CUFILE_ASSERT(sizeof(CUfileIOVec_t) == 16);

@@ -181,7 +181,7 @@ CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *handle, unsigned int nr)
 		b->entry[i].job.run = run;
 		give_free(b, &b->entry[i]);
 	}
-	r = handles_put_in(&batches, b, NULL, handle);
+	r = handles_put_in(&batches, b, handle);
 	if (r)
 		put(b);
 out:

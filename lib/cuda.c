@@ -36,7 +36,8 @@
 	  CUresult (*)(CUdeviceptr, CUdeviceptr, size_t, CUstream))                          \
 	X("cuStreamCreate", stream_new, CUresult (*)(CUstream *, unsigned int))              \
 	X("cuStreamDestroy_v2", stream_free, CUresult (*)(CUstream))                         \
-	X("cuStreamSynchronize", stream_sync, CUresult (*)(CUstream))
+	X("cuStreamSynchronize", stream_sync, CUresult (*)(CUstream))                        \
+	X("cuLaunchHostFunc", host_func, CUresult (*)(CUstream, CUhostFn, void *))
 
 #define MEMBER(name, member, type) __typeof__((type)0) member;
 static struct {
@@ -51,6 +52,7 @@ static struct {
 static struct {
 	pthread_mutex_t lock;
 	bool ready;
+	void *lib;
 	int ndev;
 	CUdevice dev[GPU_MAX];
 } cuda = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -118,6 +120,7 @@ static int open_locked(char *what, size_t len)
 			 cuda_error(r));
 		return r;
 	}
+	cuda.lib = lib;
 	cuda.ndev = i;
 	return 0;
 }
@@ -348,6 +351,33 @@ static int cuda_sync_memops(uint64_t va, void *ctx)
 	return r;
 }
 
+static int cuda_host_func(void *stream, void (*fn)(void *arg), void *arg)
+{
+	return cu.host_func(stream, fn, arg);
+}
+
+/* Not every driver has it: looked up when it is first asked for. */
+static int cuda_wait_word(void *stream, uint32_t *word, uint32_t value)
+{
+	static CUresult (*wait)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+	void *at = __atomic_load_n((void **)&wait, __ATOMIC_ACQUIRE);
+	CUresult (*fn)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+
+	if (!at) {
+		at = dlsym(cuda.lib, "cuStreamWaitValue32_v2");
+		if (!at)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		__atomic_store_n((void **)&wait, at, __ATOMIC_RELEASE);
+	}
+	memcpy(&fn, &at, sizeof(fn));
+	return fn(stream, (uintptr_t)word, value, CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+static int cuda_stream_sync(void *stream)
+{
+	return cu.stream_sync(stream);
+}
+
 const struct gpu_ops gpu_cuda = {
 	.open = cuda_open,
 	.count = cuda_count,
@@ -366,6 +396,9 @@ const struct gpu_ops gpu_cuda = {
 	.to_host = cuda_to_host,
 	.inside = cuda_inside,
 	.sync = cuda_sync,
+	.host_func = cuda_host_func,
+	.wait_word = cuda_wait_word,
+	.stream_sync = cuda_stream_sync,
 	.sync_memops = cuda_sync_memops,
 };
 

@@ -22,6 +22,7 @@
 #include "nvfs.h"
 #include "opengds.h"
 #include "rw.h"
+#include "stream.h"
 #include "workers.h"
 
 #define API_VERSION 1180
@@ -295,6 +296,7 @@ static void release_all(void)
 {
 	workers_release();
 	batches_release();
+	streams_release();
 	files_release();
 	buffers_release();
 	devices_release();
@@ -399,6 +401,10 @@ CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
 		props->nvfs.minor_version = v.minor;
 		props->nvfs.dstatusflags = 1u << CU_FILE_NVME_SUPPORTED;
 	}
+	props->fflags = 1u << CU_FILE_BATCH_IO_SUPPORTED;
+	if (workers_cap())
+		props->fflags |= 1u << CU_FILE_STREAMS_SUPPORTED |
+				 1u << CU_FILE_PARALLEL_IO_SUPPORTED;
 	props->nvfs.poll_thresh_size = driver_word(&c->poll_max_kb);
 	props->nvfs.max_direct_io_size = driver_word(&c->max_direct_io_kb);
 	if (driver_flag(&c->use_poll_mode))

@@ -44,15 +44,57 @@ void file_put(struct file *f)
 }
 
 /*
- * The caller's descriptor may be registered once. A number that was closed and names another
- * file now is not the same.
+ * The caller's descriptor may be registered once: the file by its number. lock guards it; a
+ * file is in it from before it has a handle until it has none any more.
  */
-static int same_file(const void *a, const void *b)
-{
-	const struct file *f = a, *g = b;
+static struct {
+	pthread_mutex_t lock;
+	struct file **file;
+	unsigned int n;
+} by_fd = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-	return f->user_fd == g->user_fd && f->st.st_dev == g->st.st_dev &&
-	       f->st.st_ino == g->st.st_ino;
+/* by_fd.lock held */
+static int make_room(unsigned int fd)
+{
+	unsigned int n = by_fd.n ? by_fd.n : 64;
+	struct file **p;
+
+	while (n <= fd)
+		n *= 2;
+	if (n == by_fd.n)
+		return 0;
+	p = realloc(by_fd.file, n * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	memset(p + by_fd.n, 0, (n - by_fd.n) * sizeof(*p));
+	by_fd.file = p;
+	by_fd.n = n;
+	return 0;
+}
+
+static int claim_fd(struct file *f)
+{
+	struct file *g;
+	int r;
+
+	pthread_mutex_lock(&by_fd.lock);
+	r = make_room(f->user_fd);
+	g = r ? NULL : by_fd.file[f->user_fd];
+	/* a number that was closed and names another file now is not the same */
+	if (g && g->st.st_dev == f->st.st_dev && g->st.st_ino == f->st.st_ino)
+		r = ERR(HANDLE_ALREADY_REGISTERED);
+	if (!r)
+		by_fd.file[f->user_fd] = f;
+	pthread_mutex_unlock(&by_fd.lock);
+	return r;
+}
+
+static void drop_fd(const struct file *f)
+{
+	pthread_mutex_lock(&by_fd.lock);
+	if ((unsigned int)f->user_fd < by_fd.n && by_fd.file[f->user_fd] == f)
+		by_fd.file[f->user_fd] = NULL;
+	pthread_mutex_unlock(&by_fd.lock);
 }
 
 void files_release(void)
@@ -61,6 +103,9 @@ void files_release(void)
 
 	while ((f = handles_drain(&files)))
 		file_put(f);
+	free(by_fd.file);
+	by_fd.file = NULL;
+	by_fd.n = 0;
 }
 
 /* -- registration -- */
@@ -200,9 +245,12 @@ static int register_fd(CUfileHandle_t *fh, int fd)
 	f->nvfs.major = major(dev);
 	f->nvfs.minor = minor(dev);
 	atomic_init(&f->strict, driver_config()->strict);
-	r = handles_put_in(&files, f, same_file, fh);
-	if (r == -EEXIST)
-		r = ERR(HANDLE_ALREADY_REGISTERED);
+	r = claim_fd(f);
+	if (!r) {
+		r = handles_put_in(&files, f, fh);
+		if (r)
+			drop_fd(f);
+	}
 	if (r) {
 		log_error("cuFileHandleRegister: %s (fd %d): %s: deregister its handle first",
 			  f->name, fd, errmap_text(r));
@@ -243,11 +291,13 @@ void cuFileHandleDeregister(CUfileHandle_t fh)
 	if (driver_enter_open(-1, -1))
 		return;
 	f = handles_take_out(&files, fh);
-	if (f)
+	if (f) {
+		drop_fd(f);
 		file_put(f);
-	else
+	} else {
 		log_error("cuFileHandleDeregister: %p is no registered handle: deregister each once",
 			  fh);
+	}
 	driver_leave();
 }
 

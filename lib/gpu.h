@@ -62,6 +62,13 @@ struct gpu_ops {
 	int (*inside)(struct gpu_stream *s, uint64_t dst_va, uint64_t src_va, size_t size);
 	int (*sync)(struct gpu_stream *s);	/* until all that was queued is done */
 
+	/* -- a stream of the caller's, as he passes it -- */
+	/* Runs fn(arg) when its turn comes. fn must not call CUDA. */
+	int (*host_func)(void *stream, void (*fn)(void *arg), void *arg);
+	/* The stream waits until *word (pinned host memory) has reached value. */
+	int (*wait_word)(void *stream, uint32_t *word, uint32_t value);
+	int (*stream_sync)(void *stream);
+
 	/* Memory operations on this memory are synchronous from now on (needed for DMA). */
 	int (*sync_memops)(uint64_t va, void *ctx);
 };

@@ -70,19 +70,15 @@ static void next_generation(struct handles *t)
 	t->generation = (t->generation + 1) & (UINT64_MAX >> SLOT_BITS);
 }
 
-int handles_put_in(struct handles *t, void *object, int (*same)(const void *, const void *),
-		   void **handle)
+int handles_put_in(struct handles *t, void *object, void **handle)
 {
 	unsigned int i;
 	int r = 0;
 
 	pthread_rwlock_wrlock(&t->lock);
-	for (i = 0; same && i < t->slots && !r; i++)
-		if (t->slot[i].object && same(t->slot[i].object, object))
-			r = -EEXIST;
-	for (i = t->first_free; !r && i < t->slots && t->slot[i].object; i++)
+	for (i = t->first_free; i < t->slots && t->slot[i].object; i++)
 		;
-	if (!r && i == t->slots)
+	if (i == t->slots)
 		r = grow(t);
 	if (!r) {
 		next_generation(t);

@@ -31,12 +31,8 @@ struct handles {
 /* The object, held; NULL: no such handle. */
 void *handles_get(struct handles *t, void *handle);
 
-/*
- * `same` (may be NULL) is asked about each object in the table: true makes the call fail
- * with -EEXIST. 0, -EEXIST, -ENOMEM, -ENFILE.
- */
-int handles_put_in(struct handles *t, void *object, int (*same)(const void *, const void *),
-		   void **handle);
+/* 0, -ENOMEM, -ENFILE. The caller's reference becomes the table's. */
+int handles_put_in(struct handles *t, void *object, void **handle);
 
 /* Out of the table; the table's reference becomes the caller's. NULL: no such handle. */
 void *handles_take_out(struct handles *t, void *handle);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LOG_MODULE "cufio-lane"
 #include "errmap.h"
@@ -19,6 +20,10 @@ static struct {
 	pthread_cond_t given;
 	struct lane *idle;
 	unsigned int made;
+	struct {
+		void *ctx;
+		unsigned int made;
+	} of[GPU_MAX];		/* of `made`, those of each context of ours */
 } lanes = { .lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER };
 
 static void destroy(struct lane *l)
@@ -43,7 +48,31 @@ static struct lane *pick(void *ctx, bool any)
 	return NULL;
 }
 
-struct lane *lane_take(void *ctx, int keep, int *err)
+/* lanes.lock held. Of a context of ours; NULL: there are as many contexts as devices. */
+static unsigned int *made_of(void *ctx)
+{
+	int i;
+
+	for (i = 0; i < GPU_MAX; i++) {
+		if (!lanes.of[i].ctx)
+			lanes.of[i].ctx = ctx;
+		if (lanes.of[i].ctx == ctx)
+			return &lanes.of[i].made;
+	}
+	return NULL;
+}
+
+/* lanes.lock held */
+static void count(void *ctx, bool keep, int by)
+{
+	unsigned int *of = keep ? made_of(ctx) : NULL;
+
+	lanes.made += by;
+	if (of)
+		*of += by;
+}
+
+struct lane *lane_take(void *ctx, int keep, bool wait, int *err)
 {
 	struct lane *l, *old = NULL;
 	int r;
@@ -51,17 +80,21 @@ struct lane *lane_take(void *ctx, int keep, int *err)
 	pthread_mutex_lock(&lanes.lock);
 	for (;;) {
 		l = pick(ctx, false);
-		if (l || lanes.made < LANE_MAX)
+		if (l)
 			break;
-		old = pick(ctx, true);
-		if (old) {
-			lanes.made--;
-			break;
+		if (!(wait && keep && made_of(ctx) && *made_of(ctx))) {
+			if (lanes.made < LANE_MAX)
+				break;
+			old = pick(ctx, true);
+			if (old) {
+				count(old->s.ctx, !old->foreign, -1);
+				break;
+			}
 		}
 		pthread_cond_wait(&lanes.given, &lanes.lock);
 	}
 	if (!l)
-		lanes.made++;
+		count(ctx, keep, 1);
 	pthread_mutex_unlock(&lanes.lock);
 	if (l)
 		return l;
@@ -80,10 +113,35 @@ struct lane *lane_take(void *ctx, int keep, int *err)
 	free(l);
 	*err = r ? err_cuda(r) : -ENOMEM;
 	pthread_mutex_lock(&lanes.lock);
-	lanes.made--;
-	pthread_cond_signal(&lanes.given);
+	count(ctx, keep, -1);
+	pthread_cond_broadcast(&lanes.given);
 	pthread_mutex_unlock(&lanes.lock);
 	return NULL;
+}
+
+int lanes_prepare(void *ctx, unsigned int n)
+{
+	struct lane *held[LANE_MAX];
+	unsigned int i, have;
+	int r = 0;
+
+	pthread_mutex_lock(&lanes.lock);
+	have = made_of(ctx) ? *made_of(ctx) : 0;
+	pthread_mutex_unlock(&lanes.lock);
+	if (have >= n)
+		return 0;
+	for (i = 0; i < n && i < LANE_MAX / 2 && !r; i++) {
+		held[i] = lane_take(ctx, true, false, &r);
+		if (!held[i])
+			break;
+		r = lane_host(held[i]);
+	}
+	/* one is enough for progress */
+	if (i > 1)
+		r = 0;
+	while (i--)
+		lane_give(held[i]);
+	return r;
 }
 
 int lane_host(struct lane *l)
@@ -114,7 +172,7 @@ void lane_give(struct lane *l)
 		l->next = lanes.idle;
 		lanes.idle = l;
 	}
-	pthread_cond_signal(&lanes.given);
+	pthread_cond_broadcast(&lanes.given);
 	pthread_mutex_unlock(&lanes.lock);
 }
 
@@ -124,7 +182,8 @@ void lanes_release(void)
 
 	while ((l = lanes.idle)) {
 		lanes.idle = l->next;
-		lanes.made--;
 		destroy(l);
 	}
+	lanes.made = 0;
+	memset(lanes.of, 0, sizeof(lanes.of));
 }

@@ -8,6 +8,7 @@
 #ifndef LANE_H
 #define LANE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "gpu.h"
@@ -22,8 +23,14 @@ struct lane {
 	int foreign;		/* of a context not ours to keep: goes when it is given back */
 };
 
-/* A lane of the context; `keep`: it is a primary context of ours. NULL with *err set. */
-struct lane *lane_take(void *ctx, int keep, int *err);
+/*
+ * A lane of the context; `keep`: it is a primary context of ours. NULL with *err set. `wait`:
+ * none is made while the context has some, because making one can wait for the whole GPU.
+ */
+struct lane *lane_take(void *ctx, int keep, bool wait, int *err);
+
+/* Lanes with host memory for the context, n of them or as many as can be had: 0 or an error. */
+int lanes_prepare(void *ctx, unsigned int n);
 /* Its host memory: 0 or an error (errmap.h). */
 int lane_host(struct lane *l);
 void lane_give(struct lane *l);

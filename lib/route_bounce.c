@@ -52,7 +52,7 @@ static ssize_t run(struct request *rq, int64_t off, uint64_t size, uint64_t va, 
 	int err;
 
 	*done = 0;
-	l = lane_take(rq->primary ? rq->dev->ctx : rq->mem.ctx, rq->primary, &err);
+	l = lane_take(rq->primary ? rq->dev->ctx : rq->mem.ctx, rq->primary, rq->deferred, &err);
 	if (!l)
 		return err;
 	r = lane_host(l);

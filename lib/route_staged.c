@@ -80,10 +80,10 @@ static ssize_t run(struct request *rq, int64_t off, uint64_t size, uint64_t va, 
 	int err;
 
 	*done = 0;
-	l = lane_take(rq->dev->ctx, true, &err);
+	l = lane_take(rq->dev->ctx, true, rq->deferred, &err);
 	if (!l)
 		return err;
-	r = staging_take(&rq->dev->staging, size + off % PLAN_BLOCK, &st);
+	r = staging_take(&rq->dev->staging, size + off % PLAN_BLOCK, rq->deferred, &st);
 	if (r)
 		goto give;
 	while (*done < size) {

@@ -169,7 +169,7 @@ unsigned int staging_reason(struct staging *s)
 	return r;
 }
 
-int staging_take(struct staging *s, size_t want, struct stage *out)
+int staging_take(struct staging *s, size_t want, bool wait, struct stage *out)
 {
 	unsigned int slots = (want + SLOT_BYTES - 1) / SLOT_BYTES;
 	bool tried = false;
@@ -178,7 +178,7 @@ int staging_take(struct staging *s, size_t want, struct stage *out)
 		slots = SLAB_SLOTS;
 	pthread_mutex_lock(&s->lock);
 	while (!find(s, slots, out)) {
-		if (may_grow(s) && !tried) {
+		if (may_grow(s) && !tried && !(wait && s->slabs)) {
 			/* slots may have come back meanwhile: look again before waiting */
 			grow(s);
 			tried = true;

@@ -65,9 +65,10 @@ unsigned int staging_reason(struct staging *s);
 
 /*
  * At least one slot, as many as `want` bytes need where they are free. Blocks until there
- * is one. 0, or -ENOMEM: no slab can be made (staging_reason says why from now on).
+ * is one. `wait`: no slab is made while there is one, because that can wait for the whole
+ * GPU. 0, or -ENOMEM: no slab can be made (staging_reason says why from now on).
  */
-int staging_take(struct staging *s, size_t want, struct stage *out);
+int staging_take(struct staging *s, size_t want, bool wait, struct stage *out);
 void staging_give(struct staging *s, struct stage *st);
 
 #endif /* STAGED_H */
