@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vm: --trace --mem 2G --vram 1G
-# time: 150
+# vm: --trace --vram 2G --mem 2G
+# time: 60
 # time-long: 900
 # Guards that cuFileRead and cuFileWrite are pread and pwrite with GPU memory: random file
 # offsets, sizes up to 256 MiB and buffer offsets, registered and not, on ext4 and xfs, with
 # a second file by plain pread and pwrite beside it; then on a file with holes. 60 triples
-# and 1 GiB a file system; with OPENGDS_LONG=1 in the guest 500 triples and 8 GiB.
+# and 512 MiB a file system; with OPENGDS_LONG=1 in the guest 500 triples and 8 GiB.
 # Fails at the first byte that differs in the file, in GPU memory or around them, when a
 # whole 4-KiB block did not go direct, or when what the drives moved over the card's BAR,
 # seen from outside, is not what the reports say. T_SEED repeats a run.
@@ -15,7 +15,7 @@
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 export CUFILE_LOGFILE_PATH=$t_tmp/cufile.log
 seed=${T_SEED:-$RANDOM}
-args=(--triples 60 --holes 20 --max-bytes 1G)
+args=(--triples 60 --holes 20 --max-bytes 512M)
 [ -z "${OPENGDS_LONG:-}" ] || args=(--triples 500 --holes 50 --max-bytes 8G)
 # its checkers make every copy slow
 [ "$OPENGDS_KERNEL" != debug ] || args=(--triples 40 --holes 20 --max-bytes 192M)

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # vm: --nvme 2 --gpus 2 --mem 2G --vram 512M
-# time: 120
+# time: 60
 # time-long: 240
 # Guards the library under load and at its ends: 64 threads on four files of two drives and
 # on two cards, registered, unregistered and host memory, odd sizes and offsets, while
 # handles and buffers come and go; then the same with a close, a deregistration, a free of
-# GPU memory and a SIGKILL in the middle. 8 s, with OPENGDS_LONG=1 in the guest 60 s.
+# GPU memory and a SIGKILL in the middle. 5 s, with OPENGDS_LONG=1 in the guest 60 s.
 # Fails on a crash, a hang, a byte that is neither old nor new, an error that is none of
 # those a close or a deregistration may give, and when a pin or a DMA mapping stays or a
 # module does not unload afterwards. T_SEED repeats a run.
@@ -15,7 +15,7 @@
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 export CUFILE_LOGFILE_PATH=$t_tmp/cufile.log
 seed=${T_SEED:-$RANDOM}
-seconds=8 ends=4
+seconds=5 ends=2
 [ -z "${OPENGDS_LONG:-}" ] || seconds=60 ends=15
 
 # stress SECONDS STOP

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vm: --trace
+# vm: --trace --vram 2G --mem 2G
 # time: 80
 # Guards gdsio as users run it: write with stamps and verify, then verify with four
 # threads, both direct; the same through host memory; what its exit status says.
