@@ -632,6 +632,30 @@ CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base, size_t *siz
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned int flags);
 CUfileError_t cuFileStreamDeregister(CUstream stream);
 
+/*
+ * Parameters stand in for the keys of cufile.json. Set: while the library is closed only
+ * (CU_FILE_DRIVER_ALREADY_OPEN otherwise), for the next open. Get: what is in force; while
+ * the library is closed what was set, else the default.
+ */
+CUfileError_t cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t *value);
+CUfileError_t cuFileGetParameterBool(CUFileBoolConfigParameter_t param, bool *value);
+CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char *desc_str,
+				       int len);
+CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t value);
+CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param, bool value);
+CUfileError_t cuFileSetParameterString(CUFileStringConfigParameter_t param, const char *desc_str);
+CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min_value,
+					    size_t *max_value);
+/* Slabs of host and of GPU memory for requests that are not direct; sizes in KB. */
+CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size_values,
+						   const size_t *count_values, int len);
+CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size_values, size_t *count_values,
+						   int len);
+CUfileError_t cuFileSetParameterGpuBounceBufferSlabArray(const size_t *size_values,
+							 const size_t *count_values, int len);
+CUfileError_t cuFileGetParameterGpuBounceBufferSlabArray(size_t *size_values, size_t *count_values,
+							 int len);
+
 #pragma GCC visibility pop
 
 CUFILE_ASSERT(sizeof(CUfileIOVec_t) == 16);

@@ -39,6 +39,9 @@ void config_defaults(struct config *c)
 		.max_io_queue_depth = 128,
 		.min_io_threshold_kb = 8192,
 		.max_request_parallelism = 4,
+		.nposix_slabs = 3,
+		.posix_slab_kb = { 4, 1024, 16384 },
+		.posix_slab_count = { 128, 64, 64 },
 		.staging_max_mb = 256,
 		.routes = (1u << OGDS_ROUTES) - 1,
 	};
@@ -78,6 +81,26 @@ int config_level(const char *text, enum log_level *out)
 		}
 	}
 	return -EINVAL;
+}
+
+const char *config_slabs_wrong(const size_t *kb, const size_t *count, size_t n)
+{
+	size_t i, one, all = 0;
+
+	if (!n || n > CONFIG_SLABS)
+		return "1..8 slab sizes are allowed";
+	for (i = 0; i < n; i++) {
+		if (!kb[i] || kb[i] % 4)
+			return "slab_size_kb must be multiples of 4";
+		if (i && kb[i] <= kb[i - 1])
+			return "slab_size_kb must ascend";
+		if (!count[i] || count[i] > 65536)
+			return "slab_count must be 1..65536";
+		if (__builtin_mul_overflow(kb[i], count[i], &one) ||
+		    __builtin_add_overflow(all, one, &all) || all > CONFIG_KB_MAX)
+			return "all slabs together are larger than any memory";
+	}
+	return NULL;
 }
 
 /* Where messages go */
@@ -224,9 +247,15 @@ static void env_log(struct config *c, const struct out *o)
 
 static void load_env(struct config *c, const struct out *o)
 {
-	static const char *const inert[] = {
-		"CUFILE_USE_PCIP2PDMA", "CUFILE_SKIP_TOPOLOGY_DETECTION", "CUFILE_NVTX",
-		"CUFILE_DMABUF_ENABLE",
+	bool dmabuf;
+	const struct {
+		const char *name;
+		bool *value;
+	} idle[] = {
+		{ "CUFILE_USE_PCIP2PDMA", &c->use_pci_p2pdma },
+		{ "CUFILE_SKIP_TOPOLOGY_DETECTION", &c->skip_topology },
+		{ "CUFILE_NVTX", &c->nvtx },
+		{ "CUFILE_DMABUF_ENABLE", &dmabuf },
 	};
 	size_t i;
 
@@ -234,9 +263,12 @@ static void load_env(struct config *c, const struct out *o)
 	env_bool(o, "CUFILE_FORCE_COMPAT_MODE", &c->force_compat);
 	env_bool(o, "CUFILE_ALLOW_COMPAT_MODE", &c->allow_compat);
 	env_bool(o, "OPENGDS_STRICT", &c->strict);
-	for (i = 0; i < sizeof(inert) / sizeof(*inert); i++)
-		if (env_text(inert[i]))
-			tell(o, LOG_INFO, "%s has no effect in this version", inert[i]);
+	for (i = 0; i < sizeof(idle) / sizeof(*idle); i++) {
+		if (!env_text(idle[i].name))
+			continue;
+		config_bool(env_text(idle[i].name), idle[i].value);
+		tell(o, LOG_INFO, "%s has no effect in this version", idle[i].name);
+	}
 }
 
 void config_load(struct config *c, config_say_fn *say, void *arg)

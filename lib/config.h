@@ -20,6 +20,7 @@
 #define CONFIG_PATH 256
 #define CONFIG_SLABS 8
 #define CONFIG_DENY 16
+#define CONFIG_KB_MAX 18014398509481980 /* the largest multiple of 4 whose bytes fit 64 bits */
 
 struct config {
 	/* logging */
@@ -49,6 +50,19 @@ struct config {
 	/* properties.gpu_bounce_buffer_slab_config; nslabs 0: unset */
 	unsigned int nslabs;
 	size_t slab_kb[CONFIG_SLABS], slab_count[CONFIG_SLABS];
+
+	/* Kept for who asks for them, without effect in this version. */
+	bool nvtx;
+	bool use_pci_p2pdma;
+	bool prefer_iouring;
+	bool api_check_aggressive;
+	bool skip_topology;
+	bool stream_memops_bypass;
+	unsigned int nposix_slabs;
+	size_t posix_slab_kb[CONFIG_SLABS], posix_slab_count[CONFIG_SLABS];
+
+	/* profile */
+	size_t stats_level;		/* 0: no statistics */
 
 	/* denylist.drivers, devices, mounts, filesystems: lists of text, "" ends each */
 	char deny_filesystems[CONFIG_DENY][64];
@@ -92,5 +106,14 @@ void config_parse(struct config *c, const char *path, const char *text, size_t l
 
 /* true/false, 1/0, yes/no, on/off, any case: 0; else -EINVAL */
 int config_bool(const char *text, bool *out);
+
+/* "ERROR", any case: 0; else -EINVAL */
+int config_level(const char *text, enum log_level *out);
+
+/*
+ * What is wrong with slabs of these sizes, n of them; NULL: nothing. Sizes are multiples of 4
+ * and ascend, and all of it fits the largest number of KB.
+ */
+const char *config_slabs_wrong(const size_t *kb, const size_t *count, size_t n);
 
 #endif /* CONFIG_H */

@@ -350,6 +350,8 @@ static void known(struct load *l, const struct config_key *k, bool alias, const 
 		*seen = now;
 		if (k->set != CONFIG_NOWHERE)
 			*(bool *)member(l->c, k->set) = true;
+		if (k->no_effect)
+			tell(l, LOG_INFO, v->line, "%s has no effect in this version", v->name);
 	}
 }
 
@@ -438,7 +440,6 @@ static void finish_slabs(struct load *l)
 {
 	struct config *c = l->c;
 	const char *why = NULL;
-	unsigned int i;
 
 	if (!l->slab_line)
 		return;
@@ -446,9 +447,8 @@ static void finish_slabs(struct load *l)
 		why = "both slab_size_kb and slab_count must be given";
 	else if (l->slab_sizes != l->slab_counts)
 		why = "slab_size_kb and slab_count must be of equal length";
-	for (i = 1; !why && i < l->slab_sizes; i++)
-		if (c->slab_kb[i] <= c->slab_kb[i - 1])
-			why = "slab_size_kb must ascend";
+	if (!why)
+		why = config_slabs_wrong(c->slab_kb, c->slab_count, l->slab_sizes);
 	if (!why && !l->slab_bad) {
 		c->nslabs = l->slab_sizes;
 		return;

@@ -9,7 +9,4 @@
 
 #define CONFIG_LEVELS "NOTICE, ERROR, WARN, INFO, DEBUG, TRACE"
 
-/* One of CONFIG_LEVELS, any case: 0; else -EINVAL */
-int config_level(const char *text, enum log_level *out);
-
 #endif /* CONFIG_JSON_H */

@@ -8,8 +8,6 @@
 
 #include "config_keys.h"
 
-#define KB_MAX 18014398509481980 /* the largest multiple of 4 whose bytes fit 64 bits */
-
 #define AT(member) offsetof(struct config, member)
 
 #define BOOL(key, member)                                                       \
@@ -24,6 +22,10 @@
 #define NAMES(key, other, member)                                               \
 	{ .name = key, .alias = other, .type = CONFIG_NAMES, .target = AT(member), \
 	  .set = CONFIG_NOWHERE, .item = sizeof(((struct config *)0)->member[0]) }
+/* kept, and without effect in this version */
+#define IDLE(key, member)                                                       \
+	{ .name = key, .type = CONFIG_BOOL, .target = AT(member), .set = CONFIG_NOWHERE, \
+	  .no_effect = true }
 /* known, and without effect in this version */
 #define INERT(key, kind)                                                        \
 	{ .name = key, .type = CONFIG_##kind, .target = CONFIG_NOWHERE, .set = CONFIG_NOWHERE }
@@ -36,8 +38,8 @@ static const struct config_key table[] = {
 	{ .name = "logging.max_file_size_mb", .type = CONFIG_INT, .target = AT(log_max_mb),
 	  .set = CONFIG_NOWHERE, .min = -1, .max = 4096, .no_zero = true },
 
-	INERT("profile.nvtx", BOOL),
-	INERT("profile.cufile_stats", INT),
+	IDLE("profile.nvtx", nvtx),
+	SIZE("profile.cufile_stats", stats_level, 0, 3),
 
 	SIZE("execution.max_io_queue_depth", max_io_queue_depth, 1, 256),
 	CAP("execution.max_io_threads", max_io_threads, max_io_threads_set, 0, 32),
@@ -47,29 +49,31 @@ static const struct config_key table[] = {
 
 	CAP("properties.max_direct_io_size_kb", max_direct_io_kb, max_direct_io_set, 64, 16384,
 	    .multiple = 64),
-	CAP("properties.max_device_cache_size_kb", max_cache_kb, max_cache_set, 0, KB_MAX),
+	CAP("properties.max_device_cache_size_kb", max_cache_kb, max_cache_set, 0, CONFIG_KB_MAX),
 	SIZE("properties.per_buffer_cache_size_kb", per_buffer_cache_kb, 64, 16384,
 	     .multiple = 64),
-	CAP("properties.max_device_pinned_mem_size_kb", max_pinned_kb, max_pinned_set, 64, KB_MAX),
+	CAP("properties.max_device_pinned_mem_size_kb", max_pinned_kb, max_pinned_set, 64,
+	    CONFIG_KB_MAX),
 	{ .name = "properties.gpu_bounce_buffer_slab_config.slab_size_kb", .type = CONFIG_SIZES,
-	  .target = AT(slab_kb), .set = CONFIG_NOWHERE, .min = 4, .max = KB_MAX, .multiple = 4 },
+	  .target = AT(slab_kb), .set = CONFIG_NOWHERE, .min = 4, .max = CONFIG_KB_MAX,
+	  .multiple = 4 },
 	{ .name = "properties.gpu_bounce_buffer_slab_config.slab_count", .type = CONFIG_SIZES,
 	  .target = AT(slab_count), .set = CONFIG_NOWHERE, .min = 1, .max = 65536 },
 	INERT("properties.posix_pool_slab_size_kb", LIST),
 	INERT("properties.posix_pool_slab_count", LIST),
 	BOOL("properties.use_poll_mode", use_poll_mode),
-	SIZE("properties.poll_mode_max_size_kb", poll_max_kb, 4, KB_MAX, .multiple = 4),
+	SIZE("properties.poll_mode_max_size_kb", poll_max_kb, 4, CONFIG_KB_MAX, .multiple = 4),
 	{ .name = "properties.allow_compat_mode", .alias = "properties.use_compat_mode",
 	  .type = CONFIG_BOOL, .target = AT(allow_compat), .set = CONFIG_NOWHERE },
 	BOOL("properties.force_compat_mode", force_compat),
-	INERT("properties.use_pci_p2pdma", BOOL),
+	IDLE("properties.use_pci_p2pdma", use_pci_p2pdma),
 	INERT("properties.gds_rdma_write_support", BOOL),
 	/* the interface reports 256 as the largest; more is this library's own */
 	SIZE("properties.io_batchsize", io_batchsize, 1, 16384, .alias = "profile.io_batchsize"),
 	SIZE("properties.max_batch_io_timeout_msecs", batch_timeout_ms, 1, 1000),
 	INERT("properties.io_priority", TEXT),
 	BOOL("properties.force_odirect_mode", force_odirect),
-	INERT("properties.prefer_iouring", BOOL),
+	IDLE("properties.prefer_iouring", prefer_iouring),
 	BOOL("properties.allow_system_memory", allow_system_memory),
 	INERT("properties.vanilla_posix_io_mode", BOOL),
 	INERT("properties.gds_fallback_io", BOOL),
@@ -135,9 +139,9 @@ static const struct config_key table[] = {
 	NAMES("denylist.mounts", "blacklist.mounts", deny_mounts),
 	NAMES("denylist.filesystems", "blacklist.filesystems", deny_filesystems),
 
-	INERT("miscellaneous.api_check_aggressive", BOOL),
-	INERT("miscellaneous.skip_topology_detection", BOOL),
-	INERT("miscellaneous.stream_memops_bypass", BOOL),
+	IDLE("miscellaneous.api_check_aggressive", api_check_aggressive),
+	IDLE("miscellaneous.skip_topology_detection", skip_topology),
+	IDLE("miscellaneous.stream_memops_bypass", stream_memops_bypass),
 	{ .name = "miscellaneous.enable_static_routing", .alias = "sparse.enable_static_routing",
 	  .type = CONFIG_BOOL, .target = CONFIG_NOWHERE, .set = CONFIG_NOWHERE },
 	{ .name = "miscellaneous.static_routing_filepath",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config_keys.h - the keys of cufile.json. Private to config*.c. */
+/* config_keys.h - the keys of cufile.json. Private to config*.c and param.c. */
 #ifndef CONFIG_KEYS_H
 #define CONFIG_KEYS_H
 
@@ -31,6 +31,7 @@ struct config_key {
 	int64_t min, max;	/* of integers, both allowed */
 	unsigned int multiple;	/* integers are a multiple of this; 0: any */
 	bool no_zero;		/* 0 lies between min and max but means nothing */
+	bool no_effect;		/* in this version, though it has a target */
 	size_t item;		/* bytes of a member of CONFIG_NAMES */
 };
 

@@ -21,6 +21,7 @@
 #include "log.h"
 #include "nvfs.h"
 #include "opengds.h"
+#include "param.h"
 #include "rw.h"
 #include "stream.h"
 #include "workers.h"
@@ -37,7 +38,8 @@ static struct {
 } inside[INSIDE_SLOTS];
 
 /*
- * lock: held over all of an open and a close; guards uses, ever and what the setters keep.
+ * lock: held over all of an open and a close; guards uses, ever, configured and what the
+ * setters keep.
  * state: written under the lock (but FORKED), read by anybody.
  */
 static struct {
@@ -46,6 +48,7 @@ static struct {
 	long uses;
 	bool ever;		/* was open once */
 	bool hooked;		/* the fork handler is installed */
+	bool configured;	/* parameters cannot be set though it is closed */
 	struct config cfg;
 
 	/* set before an open, in force from the next one: cuFileDriverSet*; 0: not set */
@@ -109,6 +112,7 @@ static void open_log(void)
 
 	kept.n = 0;
 	config_load(&drv.cfg, keep, &kept);
+	param_apply(&drv.cfg, keep, &kept);
 	log_setup(drv.cfg.log_path[0] ? drv.cfg.log_path : NULL,
 		  drv.cfg.log_dir[0] ? drv.cfg.log_dir : NULL, drv.cfg.log_level,
 		  drv.cfg.log_max_mb);
@@ -207,6 +211,7 @@ static int open_locked(void)
 		log_close();
 		return r;
 	}
+	param_forget();
 	drv.ever = true;
 	atomic_store(&drv.state, OPEN);
 	return 0;
@@ -271,6 +276,50 @@ void driver_leave(void)
 	atomic_fetch_sub(my_slot(), 1);
 }
 
+/* -- what is kept from before an open -- */
+
+int driver_hold(bool *open)
+{
+	const struct timespec nap = { .tv_nsec = 100000 };
+
+	for (;;) {
+		switch (atomic_load(&drv.state)) {
+		case FORKED:
+			/* the lock may be held for good by a thread of the parent */
+			return ERR(DRIVER_NOT_INITIALIZED);
+		case CLOSING:
+			/* held by who closes, and he may be waiting for us */
+			return ERR(DRIVER_CLOSING);
+		}
+		if (!pthread_mutex_trylock(&drv.lock))
+			break;
+		nanosleep(&nap, NULL);
+	}
+	*open = atomic_load(&drv.state) == OPEN;
+	return 0;
+}
+
+int driver_hold_closed(void)
+{
+	bool open;
+	int r = driver_hold(&open);
+
+	if (r || (!open && !drv.configured))
+		return r;
+	pthread_mutex_unlock(&drv.lock);
+	return ERR(DRIVER_ALREADY_OPEN);
+}
+
+void driver_let_go(void)
+{
+	pthread_mutex_unlock(&drv.lock);
+}
+
+void driver_configured(void)
+{
+	drv.configured = true;
+}
+
 /* -- close -- */
 
 /* True when nobody is inside any more, within the time; msecs < 0: wait for it. */
@@ -303,7 +352,7 @@ static void release_all(void)
 	nvfs_close();
 	log_close();
 	drv.set_direct_kb = drv.set_cache_kb = drv.set_pinned_kb = 0;
-	drv.set_poll = false;
+	drv.set_poll = drv.configured = false;
 	atomic_store(&drv.state, CLOSED);
 }
 

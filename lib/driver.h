@@ -36,6 +36,20 @@ bool driver_closing(void);
  */
 const struct config *driver_config(void);
 
+/*
+ * What is kept from before an open, and what asks for it, is guarded by the lock of open and
+ * close: nothing opens or closes between these and driver_let_go(). 0: held. driver_hold:
+ * *open tells whether it is; driver_hold_closed: DRIVER_ALREADY_OPEN when it is, or when
+ * driver_configured() was called since the last close. Both fail during a close and in a forked
+ * child.
+ */
+int driver_hold(bool *open);
+int driver_hold_closed(void);
+void driver_let_go(void);
+
+/* Held, from driver_hold: settings are as good as read, no parameter can be set. */
+void driver_configured(void);
+
 /* For the words that the setters change. */
 static inline size_t driver_word(const size_t *word)
 {

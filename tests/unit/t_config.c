@@ -460,7 +460,7 @@ static void t_inert(void **state)
 			  "miscellaneous.api_check_aggressive miscellaneous.skip_topology_detection "
 			  "miscellaneous.stream_memops_bypass miscellaneous.enable_static_routing "
 			  "sparse.enable_static_routing" },
-		{ "1", "profile.cufile_stats properties.rdma_topN_ranks "
+		{ "1", "properties.rdma_topN_ranks "
 		       "properties.compat_odirect_unaligned_read_split_min_size_kb "
 		       "properties.rdma_max_backup_devices properties.rdma_io_retry_count "
 		       "properties.rdma_io_retry_delay_ms properties.rdma_failback_delay_ms "
