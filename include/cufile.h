@@ -656,6 +656,16 @@ CUfileError_t cuFileSetParameterGpuBounceBufferSlabArray(const size_t *size_valu
 CUfileError_t cuFileGetParameterGpuBounceBufferSlabArray(size_t *size_values, size_t *count_values,
 							 int len);
 
+/* Statistics. Level 0: off; 1: counters; 2: and size histograms; 3: and by GPU. */
+CUfileError_t cuFileSetStatsLevel(int level);
+CUfileError_t cuFileGetStatsLevel(int *level);
+CUfileError_t cuFileStatsStart(void);
+CUfileError_t cuFileStatsStop(void);
+CUfileError_t cuFileStatsReset(void);
+CUfileError_t cuFileGetStatsL1(CUfileStatsLevel1_t *stats);
+CUfileError_t cuFileGetStatsL2(CUfileStatsLevel2_t *stats);
+CUfileError_t cuFileGetStatsL3(CUfileStatsLevel3_t *stats);
+
 #pragma GCC visibility pop
 
 CUFILE_ASSERT(sizeof(CUfileIOVec_t) == 16);

@@ -11,6 +11,7 @@
 #include "driver.h"
 #include "errmap.h"
 #include "log.h"
+#include "stats.h"
 
 /*
  * Registrations by start address; `reach[i]` is the highest end among 0 .. i, so a search
@@ -282,7 +283,8 @@ static int register_gpu(struct buffer *b)
 	return pin(b);
 }
 
-static int register_range(const void *ptr, size_t len)
+/* *dev: of the memory, -1 for the host's, or when it is not known */
+static int register_range(const void *ptr, size_t len, int *dev)
 {
 	struct gpu_ptr mem;
 	struct buffer *b;
@@ -294,6 +296,7 @@ static int register_range(const void *ptr, size_t len)
 			  ptr, gpu->error(r));
 		return err_cuda(r);
 	}
+	*dev = mem.dev;
 	drop_stale((uintptr_t)ptr, &mem);
 	if (registered((uintptr_t)ptr)) {
 		r = ERR(MEMORY_ALREADY_REGISTERED);
@@ -330,7 +333,7 @@ said:
 
 CUfileError_t cuFileBufRegister(const void *ptr, size_t length, int flags)
 {
-	int r;
+	int r, dev = -1;
 
 	if (!ptr || !length || length > (uintptr_t)-1 - (uintptr_t)ptr) {
 		log_error("cuFileBufRegister: %p + %zu is no range of memory: give its start and its length",
@@ -340,7 +343,8 @@ CUfileError_t cuFileBufRegister(const void *ptr, size_t length, int flags)
 	r = driver_enter();
 	if (r)
 		return errmap_status(r);
-	r = register_range(ptr, length);
+	r = register_range(ptr, length, &dev);
+	stats_register(dev, length, !r);
 	driver_leave();
 	return errmap_status(r);
 }
@@ -356,6 +360,7 @@ CUfileError_t cuFileBufDeregister(const void *ptr)
 	if (r)
 		return errmap_status(r);
 	b = take_out((uintptr_t)ptr);
+	stats_deregister(b ? b->mem.dev : -1, b);
 	if (b) {
 		wait_idle(b);
 		release(b);

@@ -16,6 +16,7 @@
 	X("cuDeviceGetCount", count, CUresult (*)(int *))                                    \
 	X("cuDeviceGet", device, CUresult (*)(CUdevice *, int))                              \
 	X("cuDeviceGetPCIBusId", pci, CUresult (*)(char *, int, CUdevice))                   \
+	X("cuDeviceGetUuid_v2", uuid, CUresult (*)(CUuuid *, CUdevice))                      \
 	X("cuDevicePrimaryCtxRetain", retain, CUresult (*)(CUcontext *, CUdevice))           \
 	X("cuDevicePrimaryCtxRelease_v2", release, CUresult (*)(CUdevice))                   \
 	X("cuCtxPushCurrent_v2", push, CUresult (*)(CUcontext))                              \
@@ -220,6 +221,16 @@ static int cuda_pci(int dev, uint64_t *pdevinfo, char *text, size_t len)
 	return 0;
 }
 
+static int cuda_uuid(int dev, uint8_t out[16])
+{
+	CUuuid id;
+	CUresult r = cu.uuid(&id, cuda.dev[dev]);
+
+	if (!r)
+		memcpy(out, id.bytes, sizeof(id.bytes));
+	return r;
+}
+
 static int enter(void *ctx)
 {
 	return cu.push(ctx);
@@ -386,6 +397,7 @@ const struct gpu_ops gpu_cuda = {
 	.primary_get = cuda_primary_get,
 	.primary_put = cuda_primary_put,
 	.pci = cuda_pci,
+	.uuid = cuda_uuid,
 	.alloc = cuda_alloc,
 	.free = cuda_free,
 	.host_alloc = cuda_host_alloc,

@@ -23,6 +23,7 @@
 #include "opengds.h"
 #include "param.h"
 #include "rw.h"
+#include "stats.h"
 #include "stream.h"
 #include "workers.h"
 
@@ -212,6 +213,7 @@ static int open_locked(void)
 		return r;
 	}
 	param_forget();
+	stats_open(drv.cfg.stats_level);
 	drv.ever = true;
 	atomic_store(&drv.state, OPEN);
 	return 0;
@@ -346,6 +348,7 @@ static void release_all(void)
 	workers_release();
 	batches_release();
 	streams_release();
+	stats_release();
 	files_release();
 	buffers_release();
 	devices_release();
@@ -363,8 +366,10 @@ __attribute__((destructor)) static void at_exit(void)
 
 	if (!atomic_compare_exchange_strong(&drv.state, &open, CLOSING))
 		return;
-	if (!wait_empty(100) || pthread_mutex_trylock(&drv.lock))
+	if (!wait_empty(100) || pthread_mutex_trylock(&drv.lock)) {
+		stats_unpublish();
 		return;
+	}
 	drv.uses = 0;
 	release_all();
 	pthread_mutex_unlock(&drv.lock);

@@ -19,6 +19,7 @@
 #include "log.h"
 #include "opengds.h"
 #include "os.h"
+#include "stats.h"
 
 static void hold(void *object)
 {
@@ -280,6 +281,7 @@ CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr)
 			  descr->type);
 		r = ERR(IO_NOT_SUPPORTED);
 	}
+	stats_count(STATS_HANDLE_REGISTER, !r);
 	driver_leave();
 	return errmap_status(r);
 }
@@ -291,6 +293,7 @@ void cuFileHandleDeregister(CUfileHandle_t fh)
 	if (driver_enter_open(-1, -1))
 		return;
 	f = handles_take_out(&files, fh);
+	stats_count(STATS_HANDLE_DEREGISTER, f);
 	if (f) {
 		drop_fd(f);
 		file_put(f);

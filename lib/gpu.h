@@ -50,6 +50,8 @@ struct gpu_ops {
 	/* PCI address as nvidia-fs takes it: domain << 32 | bus << 8 | devfn */
 	int (*pci)(int dev, uint64_t *pdevinfo, char *text, size_t len);
 
+	int (*uuid)(int dev, uint8_t out[16]);
+
 	int (*alloc)(void *ctx, size_t size, uint64_t *va);
 	void (*free)(void *ctx, uint64_t va);
 	int (*host_alloc)(void *ctx, size_t size, void **host);

@@ -12,6 +12,7 @@
 #include "pin_cost.h"
 #include "route.h"
 #include "rw.h"
+#include "stats.h"
 
 /* The last request of this thread; no other looks at it. */
 static __thread struct ogds_report last;
@@ -348,6 +349,14 @@ ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, i
 	return note(on_file(&rq, base, size, off, buf_off));
 }
 
+/* At the end of a request, which began then (stats_begin). */
+static void account(const struct request *rq, uint64_t began, bool failed)
+{
+	if (began)
+		stats_io(rq->op, &last, rq->dev ? rq->dev->index : -1, os->now_ns() - began,
+			 failed);
+}
+
 /* Enters, and finds the file. An error: neither was done. */
 static int enter_file(enum ogds_op op, CUfileHandle_t fh, struct file **file)
 {
@@ -359,6 +368,7 @@ static int enter_file(enum ogds_op op, CUfileHandle_t fh, struct file **file)
 	if (*file)
 		return 0;
 	log_error("%s: %p is no registered handle: register the file first", call_name(op), fh);
+	stats_count(op == OGDS_OP_READ ? STATS_READ : STATS_WRITE, false);
 	driver_leave();
 	return ERR(HANDLE_NOT_REGISTERED);
 }
@@ -367,6 +377,7 @@ static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t
 		       int64_t buf_off)
 {
 	struct request rq = { .op = op };
+	uint64_t began;
 	ssize_t r;
 
 	if (!fh || !base) {
@@ -377,7 +388,9 @@ static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t
 	r = enter_file(op, fh, &rq.file);
 	if (r)
 		return r;
+	began = stats_begin();
 	r = on_file(&rq, base, size, off, buf_off);
+	account(&rq, began, r < 0);
 	file_put(rq.file);
 	driver_leave();
 	return r;
@@ -389,6 +402,7 @@ static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *i
 {
 	struct request rq = { .op = op };
 	size_t i, total = 0;
+	uint64_t began;
 	ssize_t r;
 
 	if (!fh || (n && !iov) || flags) {
@@ -399,6 +413,7 @@ static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *i
 	r = enter_file(op, fh, &rq.file);
 	if (r)
 		return r;
+	began = stats_begin();
 	for (i = 0; i < n && r >= 0; i++) {
 		if (!iov[i].len)
 			continue;
@@ -414,6 +429,7 @@ static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *i
 		if (r >= 0 && (size_t)r < iov[i].len)
 			break;
 	}
+	account(&rq, began, r < 0 && !total);
 	file_put(rq.file);
 	driver_leave();
 	return r < 0 && !total ? r : (ssize_t)total;

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: MIT
+/* stats.c - cuFileStats*, cuFileGetStats*: what is counted, and who asks. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG_MODULE "cufio-stats"
+#include "driver.h"
+#include "errmap.h"
+#include "gpu.h"
+#include "log.h"
+#include "stats.h"
+
+/*
+ * lock: guards level, running, shared, and the making of the area; taken before any lock of
+ * a shard. `area` is there before the gate opens and goes when nobody is inside. The gate is
+ * looked at again under the lock of a shard, so that nothing is counted after a Stop that
+ * has gone through all of these.
+ */
+static struct {
+	pthread_mutex_t lock;
+	int level;
+	bool running, shared;
+	struct stats_area *area;
+} st = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct {
+	_Alignas(64) pthread_mutex_t lock;
+} shard[STATS_SHARDS] = {
+	[0 ... STATS_SHARDS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER }
+};
+
+atomic_int stats_gate;
+
+/* -- counting -- */
+
+struct update {
+	unsigned int slot;
+	int level;
+	struct stats_shard *s;
+};
+
+static unsigned int my_slot(void)
+{
+	static atomic_uint next;
+	static __thread unsigned int mine;
+
+	if (!mine)
+		mine = 1 + atomic_fetch_add(&next, 1) % STATS_SHARDS;
+	return mine - 1;
+}
+
+/* Release: a reader of another process that sees one of these sees the odd seq as well. */
+static void put(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static void add(uint64_t *word, uint64_t value)
+{
+	put(word, *word + value);
+}
+
+/* False: nothing is collected. */
+static bool begin(struct update *u)
+{
+	if (!atomic_load_explicit(&stats_gate, memory_order_relaxed))
+		return false;
+	u->slot = my_slot();
+	pthread_mutex_lock(&shard[u->slot].lock);
+	u->level = atomic_load_explicit(&stats_gate, memory_order_acquire);
+	if (!u->level) {
+		pthread_mutex_unlock(&shard[u->slot].lock);
+		return false;
+	}
+	u->s = &st.area->shard[u->slot];
+	add(&u->s->seq, 1);
+	return true;
+}
+
+static void end(struct update *u)
+{
+	add(&u->s->seq, 1);
+	pthread_mutex_unlock(&shard[u->slot].lock);
+}
+
+static struct stats_gpu *gpu_of(struct update *u, int dev)
+{
+	return u->level >= 3 && dev >= 0 && dev < STATS_GPUS ? &u->s->gpu[dev] : NULL;
+}
+
+static void count(struct update *u, enum stats_what what, uint64_t n, bool ok)
+{
+	add(ok ? &u->s->ok[what] : &u->s->err[what], n);
+}
+
+static uint64_t bytes_of(const struct ogds_report *rep)
+{
+	uint64_t n = 0;
+	unsigned int i;
+
+	for (i = 0; i < OGDS_ROUTES; i++)
+		n += rep->bytes[i];
+	return n;
+}
+
+/* 0: below 4 KiB; each one twice as far */
+static unsigned int bucket(uint64_t bytes)
+{
+	unsigned int i = 0;
+
+	while (i < STATS_BUCKETS - 1 && bytes >= (uint64_t)4096 << i)
+		i++;
+	return i;
+}
+
+static void count_way(struct stats_gpu_way *w, const struct ogds_report *rep, uint64_t bytes,
+		      uint64_t ns, bool failed)
+{
+	bool p2p = rep->bytes[OGDS_ROUTE_P2PDMA];
+	bool nvfs = rep->bytes[OGDS_ROUTE_NVFS] || rep->bytes[OGDS_ROUTE_STAGED];
+
+	add(&w->n, 1);
+	if (failed) {
+		add(&w->err, 1);
+		return;
+	}
+	add(&w->p2p, p2p);
+	add(&w->nvfs, nvfs);
+	add(&w->posix, !p2p && !nvfs);
+	add(&w->unaligned, rep->edge_bytes != 0);
+	add(&w->bytes, bytes);
+	add(&w->ns, ns);
+}
+
+void stats_io(enum ogds_op op, const struct ogds_report *rep, int dev, uint64_t ns, bool failed)
+{
+	uint64_t bytes = bytes_of(rep);
+	struct stats_gpu *g;
+	struct update u;
+
+	if (!begin(&u))
+		return;
+	count(&u, op == OGDS_OP_READ ? STATS_READ : STATS_WRITE, 1, !failed);
+	if (!failed) {
+		add(&u.s->bytes[op], bytes);
+		add(&u.s->ns[op], ns);
+		if (u.level >= 2)
+			add(&u.s->hist[op][bucket(bytes)], 1);
+	}
+	g = gpu_of(&u, dev);
+	if (g)
+		count_way(&g->way[op], rep, bytes, ns, failed);
+	end(&u);
+}
+
+void stats_count(enum stats_what what, bool ok)
+{
+	struct update u;
+
+	if (!begin(&u))
+		return;
+	count(&u, what, 1, ok);
+	end(&u);
+}
+
+void stats_register(int dev, size_t size, bool ok)
+{
+	struct stats_gpu *g;
+	struct update u;
+
+	if (!begin(&u))
+		return;
+	count(&u, STATS_BUFFER_REGISTER, 1, ok);
+	g = gpu_of(&u, dev);
+	if (g && ok) {
+		add(&g->registered, 1);
+		add(&g->register_bytes, size);
+	} else if (g) {
+		add(&g->register_errors, 1);
+	}
+	end(&u);
+}
+
+void stats_deregister(int dev, bool ok)
+{
+	struct stats_gpu *g;
+	struct update u;
+
+	if (!begin(&u))
+		return;
+	count(&u, STATS_BUFFER_DEREGISTER, 1, ok);
+	g = gpu_of(&u, dev);
+	if (g && ok)
+		add(&g->deregistered, 1);
+	end(&u);
+}
+
+void stats_batch_submit(unsigned int n, uint64_t ns, bool ok)
+{
+	struct update u;
+
+	if (!begin(&u))
+		return;
+	count(&u, STATS_BATCH_SUBMIT, 1, ok);
+	count(&u, STATS_BATCH_TOTAL_SUBMIT, 1, ok);
+	if (ok) {
+		count(&u, STATS_BATCH_ENQUEUED, n, true);
+		add(&u.s->batch_submit_ns, ns);
+	}
+	end(&u);
+}
+
+void stats_batch_entry(enum ogds_op op, const struct ogds_report *rep, bool failed)
+{
+	bool direct = rep->bytes[OGDS_ROUTE_NVFS] || rep->bytes[OGDS_ROUTE_P2PDMA] ||
+		      rep->bytes[OGDS_ROUTE_STAGED];
+	struct update u;
+
+	if (!begin(&u))
+		return;
+	count(&u, STATS_BATCH_PROCESSED, 1, !failed);
+	if (!direct)
+		count(&u, STATS_BATCH_POSIX_PROCESSED, 1, !failed);
+	if (!failed)
+		add(&u.s->batch_bytes[op], bytes_of(rep));
+	end(&u);
+}
+
+void stats_batch_complete(uint64_t read_bytes, uint64_t write_bytes, uint64_t ns, bool ok)
+{
+	struct update u;
+
+	if (!begin(&u))
+		return;
+	count(&u, STATS_BATCH_COMPLETE, 1, ok);
+	if (ok)
+		add(&u.s->batch_complete_ns, ns);
+	__atomic_store_n(&st.area->last_batch_bytes[0], read_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&st.area->last_batch_bytes[1], write_bytes, __ATOMIC_RELAXED);
+	end(&u);
+}
+
+/* -- control. st.lock is held -- */
+
+static void lock_all(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < STATS_SHARDS; i++)
+		pthread_mutex_lock(&shard[i].lock);
+}
+
+static void unlock_all(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < STATS_SHARDS; i++)
+		pthread_mutex_unlock(&shard[i].lock);
+}
+
+static void set_clock(uint64_t run_ns, uint64_t since_ns)
+{
+	struct stats_area *a = st.area;
+
+	add(&a->seq, 1);
+	put(&a->run_ns, run_ns);
+	put(&a->since_ns, since_ns);
+	add(&a->seq, 1);
+}
+
+/* Brings gate and clock to what level and running say. */
+static void update_gate(void)
+{
+	int gate = st.running ? st.level : 0;
+	struct stats_area *a = st.area;
+	uint64_t now = os->now_ns();
+
+	if (!a)
+		return;
+	put(&a->level, st.level);
+	if (gate && !a->since_ns)
+		set_clock(a->run_ns, now);
+	else if (!gate && a->since_ns)
+		set_clock(a->run_ns + now - a->since_ns, 0);
+	atomic_store_explicit(&stats_gate, gate, memory_order_release);
+	/* who passed the gate before is done after this */
+	lock_all();
+	unlock_all();
+}
+
+static int make_area(void)
+{
+	struct stats_area *a;
+	unsigned int i;
+	int r;
+
+	if (st.area)
+		return 0;
+	r = stats_area_create(&a);
+	st.shared = !r;
+	if (r) {
+		log_warn("statistics: shared memory: %s: gds_stats will not see them; make room in /dev/shm",
+			 log_errno(r));
+		a = stats_area_private();
+		if (!a)
+			return -ENOMEM;
+	}
+	a->version = STATS_SHM_VERSION;
+	a->size = sizeof(*a);
+	a->pid = getpid();
+	a->gpus = gpu->count() < STATS_GPUS ? gpu->count() : STATS_GPUS;
+	for (i = 0; i < a->gpus; i++) {
+		r = gpu->uuid(i, a->uuid[i]);
+		if (r)
+			log_warn("statistics: GPU %u: cuDeviceGetUuid: %s: it has none in them", i,
+				 gpu->error(r));
+	}
+	put(&a->magic, STATS_SHM_MAGIC);
+	st.area = a;
+	return 0;
+}
+
+static int set_level(int level)
+{
+	int r = level ? make_area() : 0;
+
+	if (r)
+		return r;
+	st.level = level;
+	update_gate();
+	return 0;
+}
+
+static void snapshot(CUfileStatsLevel3_t *out)
+{
+	lock_all();
+	stats_area_read(st.area, os->now_ns(), out);
+	unlock_all();
+}
+
+void stats_open(size_t level)
+{
+	pthread_mutex_lock(&st.lock);
+	st.running = level;
+	if (set_level(level))
+		log_error("statistics: no memory (ENOMEM): nothing is counted; free some");
+	pthread_mutex_unlock(&st.lock);
+}
+
+static void say_table(void)
+{
+	static const char *const name[] = {
+		[STATS_READ] = "Read", [STATS_WRITE] = "Write",
+		[STATS_HANDLE_REGISTER] = "HandleRegister",
+		[STATS_HANDLE_DEREGISTER] = "HandleDeregister",
+		[STATS_BUFFER_REGISTER] = "BufRegister",
+		[STATS_BUFFER_DEREGISTER] = "BufDeregister",
+	};
+	CUfileStatsLevel3_t all;
+	const CUfileStatsLevel1_t *l = &all.detailed.basic;
+	const CUfileOpCounter_t *c = &l->read_ops;
+	size_t i;
+
+	snapshot(&all);
+	log_info("GLOBAL STATS:");
+	for (i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+		log_info("%s: ok = %llu err = %llu", name[i], (unsigned long long)c[i].ok,
+			 (unsigned long long)c[i].err);
+	log_info("Total Read Size (MiB): %llu", (unsigned long long)l->read_bytes >> 20);
+	log_info("Read BandWidth (GiB/s): %g", (double)l->read_bw_bytes_per_sec / (1 << 30));
+	log_info("Avg Read Latency (us): %llu", (unsigned long long)l->read_lat_avg_us);
+	log_info("Total Write Size (MiB): %llu", (unsigned long long)l->write_bytes >> 20);
+	log_info("Write BandWidth (GiB/s): %g", (double)l->write_bw_bytes_per_sec / (1 << 30));
+	log_info("Avg Write Latency (us): %llu", (unsigned long long)l->write_lat_avg_us);
+}
+
+void stats_release(void)
+{
+	pthread_mutex_lock(&st.lock);
+	if (st.area) {
+		if (st.level && log_on(LOG_INFO))
+			say_table();
+		st.running = false;
+		update_gate();
+		if (st.shared)
+			stats_area_unname();
+		stats_area_free(st.area);
+	}
+	st.area = NULL;
+	st.level = 0;
+	st.running = st.shared = false;
+	pthread_mutex_unlock(&st.lock);
+}
+
+/* Without the lock: who holds it may be one that the exit does not wait for. */
+void stats_unpublish(void)
+{
+	stats_area_unname();
+}
+
+/* -- exported -- */
+
+/* Inside and locked: 0, or an error. */
+static int enter(void)
+{
+	int r = driver_enter_open(ERR(DRIVER_NOT_INITIALIZED), ERR(DRIVER_NOT_INITIALIZED));
+
+	if (!r)
+		pthread_mutex_lock(&st.lock);
+	return r;
+}
+
+static CUfileError_t leave(int r)
+{
+	pthread_mutex_unlock(&st.lock);
+	driver_leave();
+	return errmap_status(r);
+}
+
+CUfileError_t cuFileSetStatsLevel(int level)
+{
+	int r = enter();
+
+	if (r)
+		return errmap_status(r);
+	return leave(level < 0 || level > 3 ? ERR(INVALID_VALUE) : set_level(level));
+}
+
+CUfileError_t cuFileGetStatsLevel(int *level)
+{
+	int r;
+
+	if (!level)
+		return errmap_status(ERR(INVALID_VALUE));
+	r = enter();
+	if (r)
+		return errmap_status(r);
+	*level = st.level;
+	return leave(0);
+}
+
+static CUfileError_t run(bool on)
+{
+	int r = enter();
+
+	if (r)
+		return errmap_status(r);
+	st.running = on;
+	update_gate();
+	return leave(0);
+}
+
+CUfileError_t cuFileStatsStart(void)
+{
+	return run(true);
+}
+
+CUfileError_t cuFileStatsStop(void)
+{
+	return run(false);
+}
+
+CUfileError_t cuFileStatsReset(void)
+{
+	struct stats_area *a;
+	uint64_t *word;
+	size_t i, j;
+	int r = enter();
+
+	if (r)
+		return errmap_status(r);
+	a = st.area;
+	if (!a)
+		return leave(0);
+	lock_all();
+	for (i = 0; i < STATS_SHARDS; i++) {
+		word = &a->shard[i].seq;
+		add(word, 1);
+		for (j = 1; j < sizeof(a->shard[i]) / sizeof(*word); j++)
+			put(&word[j], 0);
+		add(word, 1);
+	}
+	put(&a->last_batch_bytes[0], 0);
+	put(&a->last_batch_bytes[1], 0);
+	set_clock(0, a->since_ns ? os->now_ns() : 0);
+	unlock_all();
+	return leave(0);
+}
+
+/* The first `size` bytes of level 3 are those of `level`: each begins with the one below. */
+static CUfileError_t get(int level, void *out, size_t size)
+{
+	CUfileStatsLevel3_t all;
+	int r;
+
+	if (!out)
+		return errmap_status(ERR(INVALID_VALUE));
+	r = enter();
+	if (r)
+		return errmap_status(r);
+	if (level > st.level)
+		return leave(ERR(INVALID_VALUE));
+	snapshot(&all);
+	memcpy(out, &all, size);
+	return leave(0);
+}
+
+CUfileError_t cuFileGetStatsL1(CUfileStatsLevel1_t *stats)
+{
+	return get(1, stats, sizeof(*stats));
+}
+
+CUfileError_t cuFileGetStatsL2(CUfileStatsLevel2_t *stats)
+{
+	return get(2, stats, sizeof(*stats));
+}
+
+CUfileError_t cuFileGetStatsL3(CUfileStatsLevel3_t *stats)
+{
+	return get(3, stats, sizeof(*stats));
+}
