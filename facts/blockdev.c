@@ -27,23 +27,6 @@
 #include "facts.h"
 #include "read.h"
 
-/* root/dir/name is there */
-static bool there(const char *root, const char *dir, const char *name)
-{
-	char path[FACTS_SYSFS_PATH], full[PATH_MAX];
-
-	return !facts_join(dir, name, path, sizeof(path)) &&
-	       !facts_join(root, path, full, sizeof(full)) && !access(full, F_OK);
-}
-
-static int read_in(const char *root, const char *dir, const char *name, char *buf, size_t len)
-{
-	char path[FACTS_SYSFS_PATH];
-	int ret = facts_join(dir, name, path, sizeof(path));
-
-	return ret ? ret : facts_read(root, path, buf, len);
-}
-
 /* Cuts the last component of a path. */
 static void parent(char *path)
 {
@@ -61,23 +44,6 @@ static int name_of(const char *path, char *out)
 		return -ENAMETOOLONG;
 	memcpy(out, base, strlen(base) + 1);
 	return 0;
-}
-
-static size_t hex(const char *p)
-{
-	return strspn(p, "0123456789abcdefABCDEF");
-}
-
-/* "0000:01:00.0"; a domain can have more than four digits ("10000:..." behind a VMD). */
-static bool is_pci(const char *p)
-{
-	size_t domain = hex(p);
-
-	if (domain < 4 || domain > 8 || p[domain] != ':')
-		return false;
-	p += domain + 1;
-	return hex(p) == 2 && p[2] == ':' && hex(p + 3) == 2 && p[5] == '.' && p[6] >= '0' &&
-	       p[6] <= '7' && !p[7];
 }
 
 /* "nvme" number: true, and the number */
@@ -99,7 +65,7 @@ static bool controller_pci(const char *controller, char *pci)
 	if (strcmp(facts_base(path), "nvme"))
 		return false;
 	parent(path);
-	if (!is_pci(facts_base(path)))
+	if (!facts_is_pci(facts_base(path)))
 		return false;
 	return !name_of(path, pci);
 }
@@ -115,7 +81,7 @@ static int one_path(const char *root, const char *subsystem, const char *entry,
 	    facts_link(root, subsystem, entry, controller, sizeof(controller)))
 		return 0;
 	snprintf(node, sizeof(node), "nvme%uc%un%u", head, c, ns);
-	if (!there(root, controller, node))
+	if (!facts_there(root, controller, node))
 		return 0;
 	pci[0] = '\0';
 	controller_pci(controller, pci);
@@ -185,12 +151,12 @@ static int kind_of(const char *root, const char *disk, struct facts_block *out)
 	char folder[FACTS_SYSFS_PATH];
 	unsigned int number;
 
-	if (starts(out->disk, "dm-") || there(root, disk, "dm")) {
+	if (starts(out->disk, "dm-") || facts_there(root, disk, "dm")) {
 		out->kind = FACTS_BLOCK_DM;
 		return 0;
 	}
 	if ((starts(out->disk, "md") && isdigit((unsigned char)out->disk[2])) ||
-	    there(root, disk, "md")) {
+	    facts_there(root, disk, "md")) {
 		out->kind = FACTS_BLOCK_MD;
 		return 0;
 	}
@@ -212,14 +178,14 @@ static void limits(const char *root, const char *disk, struct facts_block *out)
 	char text[64], *end;
 	unsigned long n;
 
-	if (read_in(root, disk, "queue/logical_block_size", text, sizeof(text)) > 0) {
+	if (facts_read_in(root, disk, "queue/logical_block_size", text, sizeof(text)) > 0) {
 		errno = 0;
 		n = strtoul(text, &end, 10);
 		if (!errno && !*end && n <= UINT_MAX)
 			out->logical_block = (unsigned int)n;
 	}
 	/* "none", "nop" (bytes beside the data that mean nothing), or what the bytes are */
-	if (read_in(root, disk, "integrity/format", text, sizeof(text)) > 0)
+	if (facts_read_in(root, disk, "integrity/format", text, sizeof(text)) > 0)
 		out->integrity = strcmp(text, "none") && strcmp(text, "nop");
 }
 
@@ -234,7 +200,7 @@ static int find(const char *root, const char *link, struct facts_block *out)
 	ret = name_of(path, out->name);
 	if (ret)
 		return ret;
-	if (there(root, path, "partition"))
+	if (facts_there(root, path, "partition"))
 		parent(path);
 	ret = name_of(path, out->disk);
 	if (!ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * facts.h - what this machine is: mounts, block devices, the nvidia-fs module.
+ * facts.h - what this machine is: mounts, block devices, PCI, the nvidia-fs module.
  *
  * Everything is read below `root` ("" for this machine, or a recorded tree), so it can be
  * tested anywhere. No function allocates, prints or keeps state: any thread, any time.
@@ -63,6 +63,38 @@ struct facts_block {
 
 int facts_block_find(const char *root, unsigned int major, unsigned int minor,
 		     struct facts_block *out);
+
+/* A PCI function that matters to the way of a byte, from root/sys/bus/pci/devices. */
+enum facts_pci_kind {
+	FACTS_PCI_ROOT_PORT,	/* a bridge at a root complex */
+	FACTS_PCI_SWITCH,	/* a bridge below another */
+	FACTS_PCI_GPU,		/* NVIDIA's, or a simulated one with its driver */
+	FACTS_PCI_NVME,
+};
+
+#define FACTS_PCI_ADDRESS 20	/* "10000:01:00.0" and its NUL, with room */
+
+struct facts_pci {
+	enum facts_pci_kind kind;
+	char address[FACTS_PCI_ADDRESS];
+	char parent[FACTS_PCI_ADDRESS];	/* the bridge above, "" at a root complex */
+	char complex[FACTS_PCI_ADDRESS]; /* "pci0000:00" */
+	char name[FACTS_PCI_ADDRESS];	/* of a drive: "nvme0", "" without a driver */
+	unsigned int vendor, device;
+	int numa;			/* -1: none */
+};
+
+/*
+ * GPUs, drives, and the bridges above them, by address: their number. -EOVERFLOW: more
+ * functions of these kinds than `max`.
+ */
+int facts_pci_tree(const char *root, struct facts_pci *out, size_t max);
+
+/*
+ * Size of the memory window of a GPU, bytes: its largest prefetchable BAR. That is BAR1 in
+ * NVIDIA's words, at number 1 or 2 of the function, by generation. 0: it has none.
+ */
+int facts_pci_bar1(const char *root, const char *address, uint64_t *bytes);
 
 /* The nvidia-fs module, from root/proc/driver/nvidia-fs. */
 struct facts_nvfs {

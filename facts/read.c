@@ -104,3 +104,35 @@ int facts_link(const char *root, const char *dir, const char *name, char *out, s
 	ret = text[0] == '/' ? 0 : walk(dir, out, len, &used);
 	return ret ? ret : walk(text, out, len, &used);
 }
+
+bool facts_there(const char *root, const char *dir, const char *name)
+{
+	char path[FACTS_SYSFS_PATH], full[PATH_MAX];
+
+	return !facts_join(dir, name, path, sizeof(path)) &&
+	       !facts_join(root, path, full, sizeof(full)) && !access(full, F_OK);
+}
+
+int facts_read_in(const char *root, const char *dir, const char *name, char *buf, size_t len)
+{
+	char path[FACTS_SYSFS_PATH];
+	int ret = facts_join(dir, name, path, sizeof(path));
+
+	return ret ? ret : facts_read(root, path, buf, len);
+}
+
+static size_t hex(const char *p)
+{
+	return strspn(p, "0123456789abcdefABCDEF");
+}
+
+bool facts_is_pci(const char *p)
+{
+	size_t domain = hex(p);
+
+	if (domain < 4 || domain > 8 || p[domain] != ':')
+		return false;
+	p += domain + 1;
+	return hex(p) == 2 && p[2] == ':' && hex(p + 3) == 2 && p[5] == '.' && p[6] >= '0' &&
+	       p[6] <= '7' && !p[7];
+}

@@ -3,6 +3,7 @@
 #ifndef FACTS_READ_H
 #define FACTS_READ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define FACTS_SYSFS_PATH 1024	/* of a path below the root, with its NUL */
@@ -22,6 +23,13 @@ int facts_link(const char *root, const char *dir, const char *name, char *out, s
 
 /* root "/" path into out: 0 or -ENAMETOOLONG */
 int facts_join(const char *root, const char *path, char *out, size_t len);
+
+/* root/dir/name: is there; its text, as facts_read */
+bool facts_there(const char *root, const char *dir, const char *name);
+int facts_read_in(const char *root, const char *dir, const char *name, char *buf, size_t len);
+
+/* "0000:01:00.0"; a domain can have more than four digits ("10000:..." behind a VMD). */
+bool facts_is_pci(const char *name);
 
 /* The last component of a path */
 const char *facts_base(const char *path);

@@ -656,6 +656,9 @@ CUfileError_t cuFileSetParameterGpuBounceBufferSlabArray(const size_t *size_valu
 CUfileError_t cuFileGetParameterGpuBounceBufferSlabArray(size_t *size_values, size_t *count_values,
 							 int len);
 
+CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t fsType, CUfileP2PFlags_t flags);
+CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t fsType, CUfileP2PFlags_t *flags);
+
 /* Statistics. Level 0: off; 1: counters; 2: and size histograms; 3: and by GPU. */
 CUfileError_t cuFileSetStatsLevel(int level);
 CUfileError_t cuFileGetStatsLevel(int *level);
@@ -665,6 +668,12 @@ CUfileError_t cuFileStatsReset(void);
 CUfileError_t cuFileGetStatsL1(CUfileStatsLevel1_t *stats);
 CUfileError_t cuFileGetStatsL2(CUfileStatsLevel2_t *stats);
 CUfileError_t cuFileGetStatsL3(CUfileStatsLevel3_t *stats);
+
+/* Size of BAR1 of a GPU, KB. */
+CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize);
+
+/* Writes what the machine's PCI tree holds of GPUs and drives, as JSON below a comment line. */
+CUfileError_t cuFileExportPCIeTopology(const char *filename);
 
 #pragma GCC visibility pop
 

@@ -21,6 +21,7 @@
 #include "log.h"
 #include "nvfs.h"
 #include "opengds.h"
+#include "p2p.h"
 #include "param.h"
 #include "rw.h"
 #include "stats.h"
@@ -349,6 +350,7 @@ static void release_all(void)
 	batches_release();
 	streams_release();
 	stats_release();
+	p2p_forget();
 	files_release();
 	buffers_release();
 	devices_release();

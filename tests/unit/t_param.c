@@ -325,6 +325,48 @@ static void t_forked(void **state)
 	assert_int_equal(status, 0);
 }
 
+/*
+ * P2P flags: one is known, of 14 kinds of file systems. To ask or tell is as good as reading
+ * the configuration: parameters cannot be set until a close.
+ */
+static void t_p2p_flags(void **state)
+{
+	CUfileP2PFlags_t flags = 7;
+	unsigned int i;
+
+	OK(cuFileDriverOpen());
+	OK(cuFileDriverClose());
+	OK(cuFileSetParameterSizeT(BATCH, 3));
+	for (i = 0; i < 32; i++)
+		if (i > 1)
+			FAILS(cuFileDriverSetP2PFlags(4, (CUfileP2PFlags_t)i), INVALID_VALUE);
+	FAILS(cuFileDriverSetP2PFlags(14, 1), INVALID_VALUE);
+	FAILS(cuFileDriverSetP2PFlags(-1, 1), INVALID_VALUE);
+	FAILS(cuFileDriverGetP2PFlags(14, &flags), INVALID_VALUE);
+	FAILS(cuFileDriverGetP2PFlags(4, NULL), INVALID_VALUE);
+	/* what was refused read nothing */
+	OK(cuFileSetParameterSizeT(BATCH, 4));
+	OK(cuFileDriverGetP2PFlags(CU_FILE_NVME_SUPPORTED, &flags));
+	assert_int_equal(flags, 0);
+	FAILS(cuFileSetParameterSizeT(BATCH, 5), DRIVER_ALREADY_OPEN);
+	assert_int_equal(cuFileUseCount(), 0);
+	OK(cuFileDriverSetP2PFlags(CU_FILE_NVME_SUPPORTED, 1));
+	OK(cuFileDriverSetP2PFlags(CU_FILE_NVME_SUPPORTED, 0));
+	OK(cuFileDriverGetP2PFlags(CU_FILE_NVME_SUPPORTED, &flags));
+	assert_int_equal(flags, CU_FILE_P2P_FLAG_PCI_P2PDMA);
+	OK(cuFileDriverGetP2PFlags(CU_FILE_NFS_SUPPORTED, &flags));
+	assert_int_equal(flags, 0);
+	OK(cuFileDriverOpen());
+	assert_int_equal(size_of(BATCH), 4);
+	OK(cuFileDriverGetP2PFlags(CU_FILE_NVME_SUPPORTED, &flags));
+	assert_int_equal(flags, 1);
+	OK(cuFileDriverClose());
+	OK(cuFileSetParameterSizeT(BATCH, 6));
+	OK(cuFileDriverGetP2PFlags(CU_FILE_NVME_SUPPORTED, &flags));
+	assert_int_equal(flags, 0);
+	OK(cuFileDriverOpen());
+}
+
 static void t_bad_arguments(void **state)
 {
 	const size_t four[] = { 4 };
@@ -485,7 +527,7 @@ int main(void)
 		T(t_defaults),	T(t_sizes),	    T(t_out_of_range), T(t_bools),
 		T(t_precedence), T(t_only_while_closed), T(t_failed_open), T(t_forked),
 		T(t_bad_arguments), T(t_strings), T(t_log_dir), T(t_giant_slabs),
-		T(t_slabs_out_of_range),
+		T(t_slabs_out_of_range), T(t_p2p_flags),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+/*
+ * pcitree.c - GPUs, NVMe drives and the bridges above them, from sysfs alone.
+ *
+ * root/sys/bus/pci/devices/ADDRESS links to the function's folder, whose path is its place:
+ *
+ *	devices/pci0000:00/0000:00:01.0/0000:01:00.0
+ *	        complex    root port    the function
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "facts.h"
+#include "read.h"
+
+#define DEVICES "sys/bus/pci/devices"
+#define NVIDIA 0x10de
+
+/* Of the lines of `resource` */
+#define FLAG_MEMORY 0x200
+#define FLAG_PREFETCH 0x2000
+
+/*
+ * Calls `each` with the entries of a folder, dots aside, until it returns other than 0. The
+ * raw system call, as opendir takes memory of the heap.
+ */
+static int entries(const char *root, const char *dir, int (*each)(void *arg, const char *name),
+		   void *arg)
+{
+	_Alignas(struct dirent64) char buf[2048];
+	const struct dirent64 *e;
+	char full[PATH_MAX];
+	ssize_t got = 0, at;
+	int fd, r;
+
+	r = facts_join(root, dir, full, sizeof(full));
+	if (r)
+		return r;
+	fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (!r && (got = getdents64(fd, buf, sizeof(buf))) > 0) {
+		for (at = 0; !r && at < got; at += e->d_reclen) {
+			e = (const struct dirent64 *)(buf + at);
+			if (e->d_name[0] != '.')
+				r = each(arg, e->d_name);
+		}
+	}
+	if (!r && got < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+/* A number of a small file, as sysfs writes them; false: it is not there, or none. */
+static bool number(const char *root, const char *dir, const char *name, long *out)
+{
+	char text[32], *end;
+
+	if (facts_read_in(root, dir, name, text, sizeof(text)) <= 0)
+		return false;
+	errno = 0;
+	*out = strtol(text, &end, 0);
+	return !errno && !*end;
+}
+
+static bool is_drive_name(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 4 && n < FACTS_PCI_ADDRESS && !strncmp(name, "nvme", 4) &&
+	       strspn(name + 4, "0123456789") == n - 4;
+}
+
+static int take_name(void *arg, const char *name)
+{
+	struct facts_pci *p = arg;
+
+	if (!is_drive_name(name))
+		return 0;
+	memcpy(p->name, name, strlen(name) + 1);
+	return 1;
+}
+
+/* Copies a component of a path when it looks like one; -EPROTO: it does not. */
+static int component(const char *from, size_t n, char *out)
+{
+	if (n >= FACTS_PCI_ADDRESS)
+		return -EPROTO;
+	memcpy(out, from, n);
+	out[n] = '\0';
+	return 0;
+}
+
+/* "pci0000:00" */
+static bool is_complex(const char *name)
+{
+	return !strncmp(name, "pci", 3) && strspn(name + 3, "0123456789abcdef:") == strlen(name + 3);
+}
+
+/* parent and complex of a function, by the path of its folder */
+static int place(const char *path, struct facts_pci *p)
+{
+	char one[FACTS_PCI_ADDRESS], last[FACTS_PCI_ADDRESS] = "";
+	size_t n;
+
+	for (; *path; path += n) {
+		path += strspn(path, "/");
+		n = strcspn(path, "/");
+		if (component(path, n, one))
+			continue;	/* "devices" and the like, longer than any that counts */
+		if (!path[n])
+			break;		/* the function itself */
+		if (is_complex(one)) {
+			memcpy(p->complex, one, sizeof(one));
+			last[0] = '\0';
+		} else if (facts_is_pci(one)) {
+			memcpy(last, one, sizeof(one));
+		}
+	}
+	memcpy(p->parent, last, sizeof(last));
+	return p->complex[0] ? 0 : -EPROTO;
+}
+
+/* False: it does not matter. */
+static bool kind_of(const char *root, const char *path, long class, struct facts_pci *p)
+{
+	if (class >> 8 == 0x0604)
+		p->kind = p->parent[0] ? FACTS_PCI_SWITCH : FACTS_PCI_ROOT_PORT;
+	else if (class >> 8 == 0x0108)
+		p->kind = FACTS_PCI_NVME;
+	else if ((class >> 16 == 0x03 && p->vendor == NVIDIA) || facts_there(root, path, "gpu_sim"))
+		p->kind = FACTS_PCI_GPU;
+	else
+		return false;
+	return true;
+}
+
+struct tree {
+	const char *root;
+	struct facts_pci *out;
+	size_t n, max;
+};
+
+/* One function. What cannot be read is left out: it may be going away just now. */
+static int function(void *arg, const char *name)
+{
+	char path[FACTS_SYSFS_PATH], sub[FACTS_SYSFS_PATH];
+	long class, vendor, device, numa;
+	struct facts_pci p = { .numa = -1 };
+	struct tree *t = arg;
+
+	if (!facts_is_pci(name) || component(name, strlen(name), p.address) ||
+	    facts_link(t->root, DEVICES, name, path, sizeof(path)) || place(path, &p) ||
+	    !number(t->root, path, "class", &class) ||
+	    !number(t->root, path, "vendor", &vendor) ||
+	    !number(t->root, path, "device", &device))
+		return 0;
+	p.vendor = vendor;
+	p.device = device;
+	if (number(t->root, path, "numa_node", &numa) && numa >= 0 && numa <= INT_MAX)
+		p.numa = numa;
+	if (!kind_of(t->root, path, class, &p))
+		return 0;
+	if (p.kind == FACTS_PCI_NVME && !facts_join(path, "nvme", sub, sizeof(sub)))
+		entries(t->root, sub, take_name, &p);
+	if (t->n == t->max)
+		return -EOVERFLOW;
+	t->out[t->n++] = p;
+	return 0;
+}
+
+static bool before(const struct facts_pci *p, const struct facts_pci *q)
+{
+	size_t n = strlen(p->address), m = strlen(q->address);
+
+	/* a domain of more digits comes after those of fewer */
+	return n != m ? n < m : strcmp(p->address, q->address) < 0;
+}
+
+/* Not qsort, which can take memory of the heap. */
+static void sort(struct facts_pci *out, size_t n)
+{
+	struct facts_pci one;
+	size_t i, j;
+
+	for (i = 1; i < n; i++) {
+		one = out[i];
+		for (j = i; j && before(&one, &out[j - 1]); j--)
+			out[j] = out[j - 1];
+		out[j] = one;
+	}
+}
+
+static bool is_bridge(const struct facts_pci *p)
+{
+	return p->kind == FACTS_PCI_ROOT_PORT || p->kind == FACTS_PCI_SWITCH;
+}
+
+static bool has_below(const struct tree *t, const struct facts_pci *p)
+{
+	size_t i;
+
+	for (i = 0; i < t->n; i++)
+		if (!strcmp(t->out[i].parent, p->address))
+			return true;
+	return false;
+}
+
+/* Takes bridges away that have nothing below, until each has; an upper one may follow. */
+static void prune(struct tree *t)
+{
+	size_t i, kept, had;
+
+	do {
+		had = t->n;
+		for (i = kept = 0; i < had; i++)
+			if (!is_bridge(&t->out[i]) || has_below(t, &t->out[i]))
+				t->out[kept++] = t->out[i];
+		t->n = kept;
+	} while (t->n != had);
+}
+
+int facts_pci_tree(const char *root, struct facts_pci *out, size_t max)
+{
+	struct tree t = { .root = root, .out = out, .max = max };
+	int r = entries(root, DEVICES, function, &t);
+
+	if (r)
+		return r;
+	prune(&t);
+	sort(out, t.n);
+	return (int)t.n;
+}
+
+int facts_pci_bar1(const char *root, const char *address, uint64_t *bytes)
+{
+	char path[FACTS_SYSFS_PATH], text[4096], *line = text;
+	unsigned long long start, end, flags;
+	unsigned int i;
+	int r;
+
+	*bytes = 0;
+	if (!facts_is_pci(address))
+		return -EINVAL;
+	r = facts_link(root, DEVICES, address, path, sizeof(path));
+	if (!r)
+		r = facts_read_in(root, path, "resource", text, sizeof(text));
+	if (r < 0)
+		return r;
+	/* the first six lines are the BARs, what follows are others' windows */
+	for (i = 0; i < 6; i++) {
+		if (sscanf(line, "%llx %llx %llx", &start, &end, &flags) != 3)
+			return -EPROTO;
+		if ((flags & FLAG_MEMORY) && (flags & FLAG_PREFETCH) && end > start &&
+		    end - start + 1 > *bytes)
+			*bytes = end - start + 1;
+		line = strchr(line, '\n');
+		if (!line++)
+			return i == 5 ? 0 : -EPROTO;
+	}
+	return 0;
+}
