@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * nvfs_hook.h - what nvidia-fs and a storage driver say to each other (ABI "v1").
+ * nvfs_hook.h - what nvidia-fs and a storage driver say to each other (ABIs "v1" and "v2").
  *
  * The provider (nvidia-fs) fills the table; the consumer (nvme, nvme-rdma, ...) exports
  * a pair of functions, looked up by name, that take and drop it. A request belongs to
@@ -20,6 +20,15 @@
  * that has more room than nr_phys_segments marks its real end. A request can need
  *     2 * (bvecs of the request) + payload / 64 KiB
  * entries at most, since each bvec is cut at GPU runs of at least 64 KiB.
+ *
+ * v2 is for drivers that walk a request with the block layer's DMA iterator. In place of
+ * 1 and 2:
+ *  a. the iterator and the iova state zeroed, iter_start; 1: addr and len are the first
+ *     piece, *cookie is set; 0: host memory if iter->status is still BLK_STS_OK, else fail
+ *     the request.
+ *  b. iter_next for each further piece, until 0; then iter->status tells end from error.
+ * and in place of 3, also for the pieces mapped before an error: unmap_page with the cookie,
+ * once a piece. No piece is kept by a call that returned 0.
  */
 #ifndef OPENGDS_NVFS_HOOK_H
 #define OPENGDS_NVFS_HOOK_H
@@ -34,6 +43,8 @@ struct request;
 struct scatterlist;
 struct device;
 struct page;
+struct dma_iova_state;
+struct blk_dma_iter;
 struct nvfs_rdma_info;
 
 /* feature bits (ft_bmap) */
@@ -83,7 +94,37 @@ static_assert(offsetof(struct nvfs_dma_rw_ops, nvfs_gpu_index) == 40);
 static_assert(offsetof(struct nvfs_dma_rw_ops, nvfs_device_priority) == 48);
 static_assert(offsetof(struct nvfs_dma_rw_ops, nvfs_get_gpu_sglist_rdma_info) == 56);
 
+struct nvfs_dma_rw_blk_iter_ops {
+	unsigned long long ft_bmap;
+	/* 1: a piece; 0: host memory, or an error (iter->status) */
+	int (*nvfs_blk_rq_dma_map_iter_start)(struct request *req, struct device *dev,
+					      struct dma_iova_state *state,
+					      struct blk_dma_iter *iter, void **cookie);
+	/* 1: a piece; 0: no more, or an error (iter->status) */
+	int (*nvfs_blk_rq_dma_map_iter_next)(struct request *req, struct device *dev,
+					     struct dma_iova_state *state,
+					     struct blk_dma_iter *iter);
+	/* 0, or NVFS_IO_ERR; any context */
+	int (*nvfs_dma_unmap_page)(struct device *dev, void *cookie, dma_addr_t addr, size_t size,
+				   enum dma_data_direction dir);
+	bool (*nvfs_is_gpu_page)(struct page *page);
+	unsigned int (*nvfs_gpu_index)(struct page *page);
+	unsigned int (*nvfs_device_priority)(struct device *dev, unsigned int gpu_index);
+	int (*nvfs_get_gpu_sglist_rdma_info)(struct scatterlist *sgl, int nents,
+					     struct nvfs_rdma_info *info);
+};
+
+static_assert(sizeof(struct nvfs_dma_rw_blk_iter_ops) == 64);
+static_assert(offsetof(struct nvfs_dma_rw_blk_iter_ops, nvfs_blk_rq_dma_map_iter_start) == 8);
+static_assert(offsetof(struct nvfs_dma_rw_blk_iter_ops, nvfs_blk_rq_dma_map_iter_next) == 16);
+static_assert(offsetof(struct nvfs_dma_rw_blk_iter_ops, nvfs_dma_unmap_page) == 24);
+static_assert(offsetof(struct nvfs_dma_rw_blk_iter_ops, nvfs_is_gpu_page) == 32);
+static_assert(offsetof(struct nvfs_dma_rw_blk_iter_ops, nvfs_gpu_index) == 40);
+static_assert(offsetof(struct nvfs_dma_rw_blk_iter_ops, nvfs_device_priority) == 48);
+static_assert(offsetof(struct nvfs_dma_rw_blk_iter_ops, nvfs_get_gpu_sglist_rdma_info) == 56);
+
 typedef int (*nvfs_register_dma_ops_fn)(struct nvfs_dma_rw_ops *ops);
+typedef int (*nvfs_register_blk_iter_ops_fn)(struct nvfs_dma_rw_blk_iter_ops *ops);
 typedef void (*nvfs_unregister_dma_ops_fn)(void);
 
 #endif /* OPENGDS_NVFS_HOOK_H */

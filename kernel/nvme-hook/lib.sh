@@ -4,7 +4,7 @@
 
 hook=$top/kernel/nvme-hook
 # which kernels a set is for is decided by trying: no version is looked at
-sets='pci-sg.edits'
+sets='pci-sg.edits pci-iter.edits'
 
 # sets $patchkit: a program made of the sources as they are now, kept in the cache
 make_patchkit() {

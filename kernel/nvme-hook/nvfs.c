@@ -5,7 +5,8 @@
  * A provider (nvidia-fs) registers a table of callbacks (nvfs_hook.h). While it is there,
  * the first page of each bio of a read or write is shown to it; a request with GPU pages
  * gets its addresses from the provider and its lists from nvfs_build.c, everything else
- * goes the driver's own way.
+ * goes the driver's own way. How the provider is asked is the business of the one form of
+ * the ABI that is linked in: nvfs_v1.c or nvfs_v2.c.
  *
  * Life of a registration, and what protects it:
  *  - nvfs_user is written under nvfs_lock and read under RCU. Callbacks that run without
@@ -38,10 +39,9 @@
 
 #include "nvfs.h"
 
-#define NVFS_FT_NEEDED (NVFS_FT_PREP_SGLIST | NVFS_FT_MAP_SGLIST)
-
 struct nvfs_user {
-	const struct nvfs_dma_rw_ops *ops;	/* the provider's; valid until unregister returns */
+	const void *ops;		/* the provider's table; valid until unregister returns */
+	bool (*is_gpu_page)(struct page *page);	/* of that table; NULL: not to be asked */
 	struct percpu_ref inflight;	/* one of each GPU request, one of ours until unregister */
 	struct completion idle;		/* inflight reached zero */
 };
@@ -49,18 +49,22 @@ struct nvfs_user {
 struct nvfs_user __rcu *nvfs_user;
 static DEFINE_MUTEX(nvfs_lock);
 
-static DEFINE_PER_CPU(unsigned long, nvfs_requests);
-static DEFINE_PER_CPU(unsigned long, nvfs_errors);
+enum { NVFS_REQUESTS, NVFS_ERRORS, NVFS_COUNTS };
 
-/* sums a per-CPU counter; kp->arg is the per-CPU pointer */
+struct nvfs_counts {
+	unsigned long v[NVFS_COUNTS];
+};
+
+static DEFINE_PER_CPU(struct nvfs_counts, nvfs_counts);
+
+/* sums a per-CPU counter; kp->arg says which (a per-CPU pointer is no constant everywhere) */
 static int nvfs_get_count(char *buf, const struct kernel_param *kp)
 {
-	unsigned long __percpu *count = (unsigned long __percpu __force *)kp->arg;
 	unsigned long sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += *per_cpu_ptr(count, cpu);
+		sum += per_cpu_ptr(&nvfs_counts, cpu)->v[(unsigned long)kp->arg];
 	return sysfs_emit(buf, "%lu\n", sum);
 }
 
@@ -68,9 +72,9 @@ static const struct kernel_param_ops nvfs_count_ops = {
 	.get = nvfs_get_count,
 };
 
-module_param_cb(nvfs_requests, &nvfs_count_ops, (void __force *)&nvfs_requests, 0444);
+module_param_cb(nvfs_requests, &nvfs_count_ops, (void *)NVFS_REQUESTS, 0444);
 MODULE_PARM_DESC(nvfs_requests, "read-only: requests sent to GPU memory");
-module_param_cb(nvfs_errors, &nvfs_count_ops, (void __force *)&nvfs_errors, 0444);
+module_param_cb(nvfs_errors, &nvfs_count_ops, (void *)NVFS_ERRORS, 0444);
 MODULE_PARM_DESC(nvfs_errors, "read-only: requests of GPU memory that were failed");
 
 static void nvfs_idle(struct percpu_ref *ref)
@@ -85,14 +89,14 @@ static void nvfs_idle(struct percpu_ref *ref)
  * the provider decides what becomes of such a one. So one question a bio is enough.
  * Under rcu_read_lock.
  */
-static bool nvfs_has_gpu_page(const struct nvfs_dma_rw_ops *ops, struct request *req)
+static bool nvfs_has_gpu_page(const struct nvfs_user *user, struct request *req)
 {
 	struct bio *bio;
 
-	if (!(ops->ft_bmap & NVFS_FT_IS_GPU_PAGE))
+	if (!user->is_gpu_page)
 		return req->bio;
 	__rq_for_each_bio(bio, req)
-		if (ops->nvfs_is_gpu_page(bio_page(bio)))
+		if (user->is_gpu_page(bio_page(bio)))
 			return true;
 	return false;
 }
@@ -113,7 +117,7 @@ static unsigned int nvfs_room(struct request *req)
 static blk_status_t nvfs_fail(const struct nvfs_target *t, struct request *req, const char *why,
 			      int code)
 {
-	this_cpu_inc(nvfs_errors);
+	this_cpu_inc(nvfs_counts.v[NVFS_ERRORS]);
 	dev_err_ratelimited(t->dev,
 			    "nvfs: %s of %u bytes of GPU memory at sector %llu failed: %s (%d); see the log of the provider\n",
 			    rq_data_dir(req) == WRITE ? "write" : "read",
@@ -141,9 +145,9 @@ static const char *nvfs_reason(int err)
 static bool nvfs_map_held(struct nvfs_user *user, const struct nvfs_target *t, struct request *req,
 			  struct nvme_command *cmd, struct nvfs_rq **slot, blk_status_t *status)
 {
-	const struct nvfs_dma_rw_ops *ops = user->ops;
-	unsigned int room = nvfs_room(req);
 	unsigned short segments = req->nr_phys_segments;
+	unsigned int room = nvfs_room(req);
+	const char *why = "the provider refused it";
 	struct nvfs_rq *rq;
 	int n, err;
 
@@ -153,31 +157,28 @@ static bool nvfs_map_held(struct nvfs_user *user, const struct nvfs_target *t, s
 		return true;
 	}
 	rq->user = user;
+	rq->ops = user->ops;
+	rq->cookie = NULL;
 	rq->dev = t->dev;
 	rq->dir = rq_dma_dir(req);
 	rq->lists.nr = 0;
 	sg_init_table(rq->sgl, room);
 
-	rq->nents = ops->nvfs_blk_rq_map_sg(req->q, req, rq->sgl);
+	n = nvfs_form_map(rq, req, room, &why);
 	/*
 	 * The original provider raises the count of segments. The driver's own path sizes by
 	 * it, and would get this request next if the provider let it go at a second try.
 	 */
 	req->nr_phys_segments = segments;
-	if (!rq->nents) {
+	if (!n) {
 		kfree(rq);
 		return false;
 	}
-	if (rq->nents < 0 || rq->nents > room) {
-		*status = nvfs_fail(t, req, "the provider refused it", rq->nents);
+	if (n < 0) {
+		*status = nvfs_fail(t, req, why, n);
 		goto free_rq;
 	}
-
-	n = ops->nvfs_dma_map_sg_attrs(t->dev, rq->sgl, rq->nents, rq->dir, DMA_ATTR_NO_WARN);
-	if (n != rq->nents) {
-		*status = nvfs_fail(t, req, "the provider has no DMA mapping for this device", n);
-		goto free_rq;
-	}
+	rq->nents = n;
 
 	err = nvfs_build(t, rq->sgl, rq->nents, blk_rq_payload_bytes(req), cmd, &rq->lists);
 	if (err) {
@@ -185,13 +186,13 @@ static bool nvfs_map_held(struct nvfs_user *user, const struct nvfs_target *t, s
 					   nvfs_fail(t, req, nvfs_reason(err), err);
 		goto unmap;
 	}
-	this_cpu_inc(nvfs_requests);
+	this_cpu_inc(nvfs_counts.v[NVFS_REQUESTS]);
 	*slot = rq;
 	*status = BLK_STS_OK;
 	return true;
 
 unmap:
-	ops->nvfs_dma_unmap_sg(rq->dev, rq->sgl, rq->nents, rq->dir);
+	nvfs_form_unmap(rq);
 free_rq:
 	kfree(rq);
 	return true;
@@ -222,7 +223,7 @@ bool nvfs_map(const struct nvfs_target *t, struct request *req, struct nvme_comm
 
 	rcu_read_lock();
 	user = rcu_dereference(nvfs_user);
-	ours = user && nvfs_has_gpu_page(user->ops, req) && percpu_ref_tryget_live(&user->inflight);
+	ours = user && nvfs_has_gpu_page(user, req) && percpu_ref_tryget_live(&user->inflight);
 	rcu_read_unlock();
 	if (!ours)
 		return false;
@@ -242,7 +243,7 @@ void nvfs_unmap(struct nvfs_rq **slot)
 
 	*slot = NULL;
 	nvfs_free_lists(&rq->lists);
-	n = user->ops->nvfs_dma_unmap_sg(rq->dev, rq->sgl, rq->nents, rq->dir);
+	n = nvfs_form_unmap(rq);
 	if (n != rq->nents)
 		dev_err_ratelimited(rq->dev,
 				    "nvfs: the provider released %d of %d pieces of GPU memory: it may stay pinned\n",
@@ -251,44 +252,22 @@ void nvfs_unmap(struct nvfs_rq **slot)
 	percpu_ref_put(&user->inflight);
 }
 
-static int nvfs_check_ops(const struct nvfs_dma_rw_ops *ops)
-{
-	unsigned long long missing;
-
-	if (!ops)
-		return -EINVAL;
-	missing = NVFS_FT_NEEDED & ~ops->ft_bmap;
-	if (missing) {
-		pr_err("register: the provider lacks%s%s (feature bits %#llx): load one that speaks ABI v1\n",
-		       missing & NVFS_FT_PREP_SGLIST ? " bit 0 (prep sglist)" : "",
-		       missing & NVFS_FT_MAP_SGLIST ? " bit 1 (map sglist)" : "", ops->ft_bmap);
-		return -EOPNOTSUPP;
-	}
-	if (!ops->nvfs_blk_rq_map_sg || !ops->nvfs_dma_map_sg_attrs || !ops->nvfs_dma_unmap_sg ||
-	    ((ops->ft_bmap & NVFS_FT_IS_GPU_PAGE) && !ops->nvfs_is_gpu_page))
-		return -EINVAL;
-	return 0;
-}
-
-/**
- * nvme_v1_register_nvfs_dma_ops() - let a provider own requests of this driver
- * @ops: its table; must stay valid until nvme_v1_unregister_nvfs_dma_ops() has returned
- *
- * May sleep. Returns 0, -EINVAL (no table, or callbacks missing), -EOPNOTSUPP (feature
- * bits 0 and 1 are needed), -EBUSY (somebody is registered), -ENOMEM.
+/*
+ * The part of a registration that both forms have; @ops was checked. @name is what the log
+ * calls the provider by: one of its functions.
  */
-int nvme_v1_register_nvfs_dma_ops(struct nvfs_dma_rw_ops *ops)
+int nvfs_register(const void *ops, unsigned long long bits, bool (*is_gpu_page)(struct page *page),
+		  const void *name)
 {
 	struct nvfs_user *user;
 	int err;
 
-	err = nvfs_check_ops(ops);
-	if (err)
-		return err;
 	user = kzalloc(sizeof(*user), GFP_KERNEL);
 	if (!user)
 		return -ENOMEM;
 	user->ops = ops;
+	if (bits & NVFS_FT_IS_GPU_PAGE)
+		user->is_gpu_page = is_gpu_page;
 	init_completion(&user->idle);
 	err = percpu_ref_init(&user->inflight, nvfs_idle, 0, GFP_KERNEL);
 	if (err)
@@ -301,8 +280,7 @@ int nvme_v1_register_nvfs_dma_ops(struct nvfs_dma_rw_ops *ops)
 	}
 	rcu_assign_pointer(nvfs_user, user);
 	mutex_unlock(&nvfs_lock);
-	pr_info("provider %ps registered (feature bits %#llx)\n", ops->nvfs_blk_rq_map_sg,
-		ops->ft_bmap);
+	pr_info("provider %ps registered (feature bits %#llx)\n", name, bits);
 	return 0;
 
 unlock:
@@ -312,15 +290,12 @@ free_user:
 	kfree(user);
 	return err;
 }
-EXPORT_SYMBOL_GPL(nvme_v1_register_nvfs_dma_ops);
 
-/**
- * nvme_v1_unregister_nvfs_dma_ops() - the end of a registration
- *
- * May sleep; returns when the provider's last request is over and none of its code runs
- * any more. Does nothing when nobody is registered.
+/*
+ * The end of a registration. May sleep; returns when the provider's last request is over
+ * and none of its code runs any more. Does nothing when nobody is registered.
  */
-void nvme_v1_unregister_nvfs_dma_ops(void)
+void nvfs_unregister(void)
 {
 	struct nvfs_user *user;
 
@@ -334,11 +309,7 @@ void nvme_v1_unregister_nvfs_dma_ops(void)
 	percpu_ref_kill(&user->inflight);
 	while (!wait_for_completion_timeout(&user->idle, 10 * HZ))
 		pr_warn("unregister: still waiting for requests of GPU memory: is a drive hung?\n");
-	pr_info("provider %ps unregistered\n", user->ops->nvfs_blk_rq_map_sg);
+	pr_info("provider unregistered\n");
 	percpu_ref_exit(&user->inflight);
 	kfree(user);
 }
-EXPORT_SYMBOL_GPL(nvme_v1_unregister_nvfs_dma_ops);
-
-MODULE_INFO(nvfs, "v1");
-MODULE_DESCRIPTION("with the nvfs hook, ABI v1: reads and writes GPU memory (OpenGDS)");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * nvfs.h - what pci.c and the hook (nvfs.c, nvfs_build.c) know of each other.
+ * nvfs.h - what pci.c and the hook (nvfs.c, nvfs_build.c, and nvfs_v1.c or nvfs_v2.c)
+ * know of each other.
  *
  * The hook needs none of pci.c's private structures: pci.c hands over the few things of
  * a queue that matter (struct nvfs_target) and keeps one pointer a request. A request is
@@ -27,7 +28,8 @@ struct nvfs_target {
 	struct device *dev;		/* the PCI function, for DMA */
 	struct dma_pool *page_pool;	/* 4-KiB lists */
 	struct dma_pool *small_pool;	/* 256-byte lists */
-	u32 sgl_threshold;		/* bytes; 0: no SGLs on this queue */
+	bool sgl;			/* this queue takes SGLs */
+	u32 sgl_threshold;		/* from so many bytes a run on they are better; 0: never */
 };
 
 /* 8 MiB that start inside a page: 2048 list entries, 511 a page and 512 in the last */
@@ -44,9 +46,11 @@ struct nvfs_lists {
 /* A GPU request between map and unmap; owned by the request. */
 struct nvfs_rq {
 	struct nvfs_user *user;		/* holds one reference of user->inflight */
+	const void *ops;		/* its table, for the form */
+	void *cookie;			/* v2: what the provider wants back with each piece */
 	struct device *dev;
 	enum dma_data_direction dir;
-	int nents;			/* of sgl, as given to dma_map */
+	int nents;			/* pieces in sgl */
 	struct nvfs_lists lists;
 	struct scatterlist sgl[];
 };
@@ -68,7 +72,18 @@ int nvfs_build(const struct nvfs_target *t, struct scatterlist *sgl, int nents, 
 	       struct nvme_command *cmd, struct nvfs_lists *l);
 void nvfs_free_lists(struct nvfs_lists *l);
 
+/* nvfs.c, for the forms */
+int nvfs_register(const void *ops, unsigned long long bits, bool (*is_gpu_page)(struct page *page),
+		  const void *name);
+void nvfs_unregister(void);
+
+/* nvfs_v1.c or nvfs_v2.c: how the provider is asked */
+int nvfs_form_map(struct nvfs_rq *rq, struct request *req, unsigned int room, const char **why);
+int nvfs_form_unmap(struct nvfs_rq *rq);
+
 int nvme_v1_register_nvfs_dma_ops(struct nvfs_dma_rw_ops *ops);
 void nvme_v1_unregister_nvfs_dma_ops(void);
+int nvme_v2_register_nvfs_dma_ops(struct nvfs_dma_rw_blk_iter_ops *ops);
+void nvme_v2_unregister_nvfs_dma_ops(void);
 
 #endif /* NVME_HOST_NVFS_H */

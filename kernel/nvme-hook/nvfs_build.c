@@ -196,7 +196,8 @@ static int nvfs_build_sgl(const struct nvfs_target *t, struct scatterlist *sgl, 
  * @l: gets the lists; free with nvfs_free_lists() after the command
  *
  * Atomic. Returns 0; -ENOMEM (try again later); -EINVAL when the runs are not exactly
- * @payload bytes or not on dwords; -EIO when there is a gap that PRPs cannot express;
+ * @payload bytes or not on dwords; -EIO when there is a gap that PRPs cannot express
+ * and the queue takes no SGLs, or not so many runs;
  * -EFBIG when the payload needs more lists than a command may have. After an error
  * nothing is held and @cmd must not be sent.
  */
@@ -204,17 +205,20 @@ int nvfs_build(const struct nvfs_target *t, struct scatterlist *sgl, int nents, 
 	       struct nvme_command *cmd, struct nvfs_lists *l)
 {
 	struct nvfs_shape s;
+	bool sgl_ok;
 	int err;
 
 	l->nr = 0;
 	err = nvfs_measure(sgl, nents, payload, &s);
 	if (err)
 		return err;
-	if (t->sgl_threshold && s.runs <= NVFS_SGES &&
-	    DIV_ROUND_UP(payload, s.runs) >= t->sgl_threshold)
+	sgl_ok = t->sgl && s.runs <= NVFS_SGES;
+	if (sgl_ok && t->sgl_threshold && DIV_ROUND_UP(payload, s.runs) >= t->sgl_threshold)
 		err = nvfs_build_sgl(t, sgl, nents, s.runs, cmd, l);
 	else if (s.prp_ok)
 		err = nvfs_build_prps(t, sgl, nents, payload, cmd, l);
+	else if (sgl_ok)
+		err = nvfs_build_sgl(t, sgl, nents, s.runs, cmd, l);
 	else
 		err = -EIO;
 	if (err)

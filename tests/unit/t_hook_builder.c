@@ -11,12 +11,14 @@
 
 #include "../../kernel/nvme-hook/nvfs_build.c"
 #include "../../kernel/nvme-hook/nvfs.c"
+#include "../../kernel/nvme-hook/nvfs_v1.c"
 
 #define MIB (1u << 20)
 #define PAGE 4096u
 #define MAX_RUNS 4096
 
 struct kstub kstub = { .fail_after = -1 };
+struct page kstub_pages[1];
 
 static struct device dev;
 static struct dma_pool large = { .size = PAGE }, small = { .size = 256 };
@@ -72,6 +74,7 @@ static struct nvfs_target target(u32 threshold)
 		.dev = &dev,
 		.page_pool = &large,
 		.small_pool = &small,
+		.sgl = threshold,
 		.sgl_threshold = threshold,
 	};
 }
@@ -306,6 +309,7 @@ static void t_gaps(void **state)
 	entry(0x3000000, PAGE);
 	assert_int_equal(build_err(0, want.bytes), -EIO);
 	assert_int_equal(build_ok(1024, true), 1);	/* SGLs can say that */
+	assert_int_equal(build_ok(1 << 20, true), 1);	/* also where PRPs are preferred */
 
 	start();
 	entry(0x1000000, 2 * PAGE - 512);	/* ends inside a page */
@@ -403,7 +407,7 @@ static void t_random(void **state)
 			gap |= (i && want.r[i].addr % PAGE) ||
 			       (i + 1 < want.n && (want.r[i].addr + want.r[i].len) % PAGE);
 		expect_sgl = threshold && want.n <= 256 &&
-			     DIV_ROUND_UP(want.bytes, want.n) >= threshold;
+			     (gap || DIV_ROUND_UP(want.bytes, want.n) >= threshold);
 		if (gap && !expect_sgl) {
 			err = build_err(threshold, want.bytes);
 			assert_int_equal(err, -EIO);
@@ -416,7 +420,7 @@ static void t_random(void **state)
 
 /* ---- map and unmap ---- */
 
-static struct page gpu_page = { .gpu = true }, host_page;
+static struct page gpu_pages[3] = { { .gpu = true }, { .gpu = true }, { .gpu = true } }, host_page;
 static struct request_queue queue;
 
 static struct {
@@ -517,7 +521,7 @@ static struct nvfs_rq *slot;
 static void request(int op, u32 off, u32 len)
 {
 	memset(&prov, 0, sizeof(prov));
-	vecs[0] = (struct bio_vec) { &gpu_page, len, off };
+	vecs[0] = (struct bio_vec) { gpu_pages, len, off };
 	bios[0] = (struct bio) { .vec = vecs, .nvec = 1 };
 	rq = (struct request) { .q = &queue, .bio = bios, .op = op, .nr_phys_segments = 1 };
 	slot = NULL;
@@ -611,7 +615,7 @@ static void t_read_write(void **state)
 	for (int op = REQ_OP_READ; op <= REQ_OP_WRITE; op++)
 		for (unsigned int i = 0; i < 5; i++)
 			for (u32 off = 0; off <= 512; off += 512) {
-				unsigned long before = nvfs_requests;
+				unsigned long before = nvfs_counts.v[NVFS_REQUESTS];
 				int live = kstub.live;
 
 				request(op, off, lens[i]);
@@ -622,7 +626,7 @@ static void t_read_write(void **state)
 				assert_int_equal(prov.refs, 0);
 				assert_int_equal(prov.dma_unmap, 1);
 				assert_int_equal(kstub.live, live);
-				assert_int_equal(nvfs_requests, before + 1);
+				assert_int_equal(nvfs_counts.v[NVFS_REQUESTS], before + 1);
 			}
 	(void)state;
 }
@@ -664,7 +668,7 @@ static void t_mixed(void **state)
 {
 	request(REQ_OP_READ, 0, PAGE);
 	vecs[0].bv_page = &host_page;
-	vecs[1] = (struct bio_vec) { &gpu_page, PAGE, 0 };
+	vecs[1] = (struct bio_vec) { gpu_pages, PAGE, 0 };
 	bios[0].bi_next = &bios[1];
 	bios[1] = (struct bio) { .vec = &vecs[1], .nvec = 1 };
 	rq.nr_phys_segments = 2;
@@ -682,7 +686,7 @@ static void t_room(void **state)
 {
 	request(REQ_OP_READ, 0, PAGE);
 	for (int i = 0; i < 4; i++)
-		vecs[i] = (struct bio_vec) { &gpu_page, 60 * 1024, 8192 };
+		vecs[i] = (struct bio_vec) { gpu_pages, 60 * 1024, 8192 };
 	bios[0].nvec = 4;
 	assert_int_equal(map(), BLK_STS_OK);
 	assert_int_equal(slot->nents, 8);
@@ -692,7 +696,7 @@ static void t_room(void **state)
 
 static void t_errors(void **state)
 {
-	unsigned long before = nvfs_errors;
+	unsigned long before = nvfs_counts.v[NVFS_ERRORS];
 	int live = kstub.live;
 	struct {
 		int sg, dma, gap;
@@ -719,7 +723,7 @@ static void t_errors(void **state)
 		assert_int_equal(prov.dma_unmap, cases[i].gap ? 1 : 0);
 		assert_int_equal(kstub.live, live);
 		assert_int_equal(rq.nr_phys_segments, 1);
-		assert_int_equal(nvfs_errors, before + i + 1);
+		assert_int_equal(nvfs_counts.v[NVFS_ERRORS], before + i + 1);
 	}
 	(void)state;
 }
@@ -786,10 +790,10 @@ static void t_unregister_waits(void **state)
 /* the counters read as one decimal line */
 static void t_counters(void **state)
 {
-	struct kernel_param kp = { .arg = &nvfs_requests };
+	struct kernel_param kp = { .arg = (void *)NVFS_REQUESTS };
 	char buf[4096], want_line[32];
 
-	snprintf(want_line, sizeof(want_line), "%lu\n", nvfs_requests);
+	snprintf(want_line, sizeof(want_line), "%lu\n", nvfs_counts.v[NVFS_REQUESTS]);
 	assert_true(nvfs_count_ops.get(buf, &kp) > 0);
 	assert_string_equal(buf, want_line);
 	(void)state;

@@ -68,8 +68,10 @@ static void make_tree(void)
 	OK("cd $B/tree && git init -q . && git add . && git -c user.name=t -c user.email=t@t commit -qm src");
 }
 
-static void patch_and_compare(void)
+/* form: v1 or v2 */
+static void patch_and_compare(const char *form)
 {
+	setenv("F", form, 1);
 	make_tree();
 	OK("SOURCE_DATE_EPOCH=0 GIT_AUTHOR_NAME='A Name' GIT_AUTHOR_EMAIL=a@example.org "
 	   "kernel/nvme-hook/make-patch $B/tree $B/out >$B/name");
@@ -80,12 +82,13 @@ static void patch_and_compare(void)
 	OK("echo 'A Name a@example.org 0 nvme-pci: let a provider map requests of GPU memory' | cmp - $B/log");
 	/* what the patch makes is what prepare makes, and the other files are untouched */
 	OK("kernel/nvme-hook/prepare \"$S\" $B/dir");
-	OK("for f in pci.c nvme.h trace.h nvfs.c nvfs_build.c nvfs.h nvfs_hook.h; do "
+	OK("for f in pci.c nvme.h trace.h nvfs.c nvfs_build.c nvfs_$F.c nvfs.h nvfs_hook.h; do "
 	   "cmp $B/dir/$f $B/tree/drivers/nvme/host/$f || exit 1; done");
 	OK("cd $B/tree && test \"$(git diff --name-only HEAD~ | xargs -n1 basename | sort | tr '\\n' ' ')\" = "
-	   "'Makefile nvfs.c nvfs.h nvfs_build.c nvfs_hook.h pci.c '");
-	OK("grep -q '^nvme-y.*nvfs.o nvfs_build.o$' $B/tree/drivers/nvme/host/Makefile");
-	OK("grep -q 'nvfs_build.o' $B/dir/Kbuild");
+	   "\"Makefile nvfs.c nvfs.h nvfs_build.c nvfs_hook.h nvfs_$F.c pci.c \"");
+	OK("grep -q \"^nvme-y.*nvfs.o nvfs_build.o nvfs_$F.o$\" $B/tree/drivers/nvme/host/Makefile");
+	OK("grep -q \"ABI $F;\" $B/out/*.patch");
+	OK("test \"$(ls $B/dir/nvfs_v?.c)\" = $B/dir/nvfs_$F.c && test -f $B/dir/Kbuild");
 	/* insertions only: the driver's own lines are all still there, in their order */
 	OK("cd $B/tree && ! git diff HEAD~ | grep -q '^-[^-]'");
 	/* a patched tree is refused */
@@ -99,13 +102,17 @@ static void t_git_am(void **state)
 {
 	int done = 0;
 
-	/* series of the cache whose drivers have the form of pci-sg.edits */
+	/* series of the cache: pci-sg.edits, pci-sg.edits, pci-iter.edits */
 	if (source("6.12")) {
-		patch_and_compare();
+		patch_and_compare("v1");
 		done++;
 	}
 	if (source("6.1-")) {
-		patch_and_compare();
+		patch_and_compare("v1");
+		done++;
+	}
+	if (source("7")) {
+		patch_and_compare("v2");
 		done++;
 	}
 	if (!done)
@@ -122,14 +129,22 @@ static void t_prepare_twice(void **state)
 	OK("kernel/nvme-hook/prepare \"$S\" $B/dir");
 	OK("test \"$(find $B/dir -type f -newermt 2002-01-01 -printf '%f')\" = nvfs.c");
 	OK("cmp $B/dir/nvfs.c kernel/nvme-hook/nvfs.c");
+	/* the same folder for a driver of the other form */
+	if (!source("7"))
+		return;
+	OK("kernel/nvme-hook/prepare \"$S\" $B/dir && test \"$(ls $B/dir/nvfs_v?.c)\" = $B/dir/nvfs_v2.c");
 }
 
 /* each anchor in turn is not what it was */
+struct broken {
+	const char *file, *sed, *id;
+};
+
+static void break_each(const char *set, const struct broken *breaks, size_t n);
+
 static void t_broken_anchors(void **state)
 {
-	static const struct {
-		const char *file, *sed, *id;
-	} breaks[] = {
+	static const struct broken breaks[] = {
 		{ "pci.c", "s/#include \"nvme.h\"/#include \"nvme2.h\"/", "PK-E103" },
 		{ "pci.c", "s/^\\tstruct nvme_request req;/\\tstruct nvme_request rq;/", "PK-E103" },
 		{ "pci.c", "s/^struct nvme_iod {/struct nvme_iodata {/", "PK-E103" },
@@ -148,11 +163,38 @@ static void t_broken_anchors(void **state)
 		{ "Makefile", "s/pci.o/host.o/", "PK-E103" },
 		{ "Makefile", "s/^nvme-y/# nvme-y/", "PK-E103" },
 	};
-	char line[600];
 
 	if (!source("6.12"))
 		skip();
-	for (size_t i = 0; i < sizeof(breaks) / sizeof(*breaks); i++) {
+	break_each("pci-sg.edits", breaks, sizeof(breaks) / sizeof(*breaks));
+}
+
+static void t_broken_anchors_iter(void **state)
+{
+	static const struct broken breaks[] = {
+		{ "pci.c", "s/#include \"nvme.h\"/#include \"nvme2.h\"/", "PK-E103" },
+		{ "pci.c", "s/^\\tstruct nvme_request req;/\\tstruct nvme_request rq;/", "PK-E103" },
+		{ "pci.c", "s/nvme_unmap_data/nvme_release_data/", "PK-E103" },
+		{ "pci.c", "s/nvme_map_data/nvme_fill_data/", "PK-E103" },
+		{ "pci.c", "s/nvme_map_data(struct request .req)/nvme_map_data(struct request *r)/",
+		  "PK-E106" },
+		{ "pci.c", "s/nvme_unmap_data(struct request .req)/nvme_unmap_data(struct request *req, int n)/",
+		  "PK-E106" },
+		{ "pci.c", "$a static struct nvfs_dma_rw_blk_iter_ops *ops;", "PK-E110" },
+		{ "pci.c", "$a #include \"nvfs.h\"", "PK-E111" },
+		{ "Makefile", "s/^nvme-y/# nvme-y/", "PK-E103" },
+	};
+
+	if (!source("7"))
+		skip();
+	break_each("pci-iter.edits", breaks, sizeof(breaks) / sizeof(*breaks));
+}
+
+static void break_each(const char *set, const struct broken *breaks, size_t n)
+{
+	char line[600];
+
+	for (size_t i = 0; i < n; i++) {
 		snprintf(line, sizeof(line),
 			 "rm -rf $B/* && mkdir -p $B/tree/drivers/nvme/host && cd $B/tree/drivers/nvme/host && "
 			 "cp \"$S\"/pci.c \"$S\"/nvme.h \"$S\"/trace.h \"$S\"/Makefile . && "
@@ -161,8 +203,8 @@ static void t_broken_anchors(void **state)
 		OK(line);
 		assert_int_equal(sh("kernel/nvme-hook/prepare $B/tree/drivers/nvme/host $B/dir 2>$B/err"), 3);
 		snprintf(line, sizeof(line),
-			 "grep -q '%s.*%s:[0-9]*:' $B/err || { cat $B/err; exit 1; }", breaks[i].id,
-			 breaks[i].file);
+			 "grep -q '%s: patchkit: %s[^;]*%s:[0-9]*:' $B/err || { cat $B/err; exit 1; }", set,
+			 breaks[i].id, breaks[i].file);
 		OK(line);
 		OK("test $(wc -l <$B/err) = 1 && test ! -e $B/dir");
 		/* make-patch goes the same way: some will do */
@@ -174,14 +216,17 @@ static void t_broken_anchors(void **state)
 	}
 }
 
-/* a driver of another form: refused, and the form that was expected is said */
+/* a driver of a form that nobody knows: refused, and what each set expected is said */
 static void t_other_form(void **state)
 {
 	if (!source("7"))
 		skip();
-	make_tree();
-	assert_int_equal(sh("kernel/nvme-hook/prepare \"$S\" $B/dir 2>$B/err"), 3);
-	OK("grep -q 'PK-E106.*expected the parameters (struct nvme_dev' $B/err && test ! -e $B/dir");
+	OK("rm -rf $B/* && mkdir -p $B/host && cp \"$S\"/pci.c \"$S\"/nvme.h \"$S\"/trace.h "
+	   "\"$S\"/Makefile $B/host && "
+	   "sed -i 's/nvme_map_data(struct request .req)/nvme_map_data(struct nvme_iod *iod)/' $B/host/pci.c");
+	assert_int_equal(sh("kernel/nvme-hook/prepare $B/host $B/dir 2>$B/err"), 3);
+	OK("grep -q 'pci-sg.edits: .*PK-E106.*expected the parameters (struct nvme_dev.*"
+	   "pci-iter.edits: .*PK-E106.*expected the parameters (struct request' $B/err && test ! -e $B/dir");
 }
 
 static int group_setup(void **state)
@@ -214,6 +259,7 @@ int main(void)
 		cmocka_unit_test(t_git_am),
 		cmocka_unit_test(t_prepare_twice),
 		cmocka_unit_test(t_broken_anchors),
+		cmocka_unit_test(t_broken_anchors_iter),
 		cmocka_unit_test(t_other_form),
 	};
 

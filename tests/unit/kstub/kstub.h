@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kstub.h - as much of the kernel as kernel/nvme-hook needs, for unit tests on the host.
+ * kstub.h - as much of the kernel as kernel/nvme-hook and the callbacks of nvidia-fs need,
+ * for unit tests on the host.
  *
  * Single-threaded. Memory and DMA pools count what is live and can be told to fail; locks
  * and RCU check that they are balanced and that nothing that may sleep runs inside.
@@ -10,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,11 +24,18 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef u8 __u8;
+typedef u16 __u16;
+typedef u32 __u32;
+typedef u64 __u64;
+typedef int32_t __s32;
+typedef int64_t __s64;
 typedef u64 __le64;
 typedef u32 __le32;
 typedef u16 __le16;
 typedef u64 dma_addr_t;
 typedef u64 sector_t;
+typedef int64_t s64;
 typedef unsigned int gfp_t;
 typedef u8 blk_status_t;
 
@@ -37,6 +46,14 @@ typedef u8 blk_status_t;
 #define GFP_ATOMIC 1u
 #define __GFP_NOWARN 2u
 #define U32_MAX UINT32_MAX
+#define S64_MAX INT64_MAX
+#define PAGE_SHIFT 12
+#define PAGE_SIZE 4096ul
+#define PAGE_MASK (~(PAGE_SIZE - 1))
+#define SECTOR_SHIFT 9
+#define READ_ONCE(x) (x)
+#define WRITE_ONCE(x, v) ((x) = (v))
+#define min(a, b) ((a) < (b) ? (a) : (b))
 #define SZ_64K 65536u
 #define HZ 100
 #define likely(x) (x)
@@ -183,6 +200,7 @@ static inline void mutex_unlock(struct mutex *m)
 #define rcu_read_lock() ((void)kstub.rcu_depth++)
 #define rcu_read_unlock() ((void)kstub.rcu_depth--)
 #define rcu_dereference(p) (assert(kstub.rcu_depth), (p))
+#define rcu_dereference_check(p, c) (assert(kstub.rcu_depth || (c)), (p))
 #define rcu_access_pointer(p) ((p))
 #define rcu_assign_pointer(p, v) ((p) = (v))
 #define rcu_replace_pointer(p, v, c) (assert(c), kstub_swap((void **)&(p), (v)))
@@ -257,6 +275,49 @@ static inline void percpu_ref_kill(struct percpu_ref *ref)
 	percpu_ref_put(ref);
 }
 
+typedef struct {
+	int v;
+} atomic_t;
+
+#define atomic_read(a) ((a)->v)
+#define atomic_add(n, a) ((a)->v += (n))
+#define atomic_sub(n, a) ((a)->v -= (n))
+#define atomic_inc(a) ((a)->v++)
+#define atomic_dec(a) ((a)->v--)
+#define set_bit(n, p) (*(p) |= 1ul << (n))
+
+struct kref {
+	int v;
+};
+
+#define kref_get(k) (assert((k)->v > 0), (k)->v++)
+
+/* only members of, or arguments of, what is never looked at */
+struct file;
+struct vm_area_struct;
+struct mm_struct;
+struct seq_file;
+
+struct hlist_node {
+	int unused;
+};
+
+struct list_head {
+	int unused;
+};
+
+struct rcu_head {
+	int unused;
+};
+
+struct work_struct {
+	int unused;
+};
+
+typedef struct {
+	int unused;
+} spinlock_t, wait_queue_head_t;
+
 /* ---- modules, per-CPU ---- */
 
 struct kernel_param {
@@ -275,6 +336,8 @@ struct kernel_param_ops {
 #define MODULE_DESCRIPTION(text) KSTUB_NOTHING(0)
 #define EXPORT_SYMBOL_GPL(name) KSTUB_NOTHING(name)
 #define DEFINE_PER_CPU(type, name) __typeof__(type) name
+#define DECLARE_PER_CPU(type, name) extern __typeof__(type) name
+#define this_cpu_add(x, n) ((x) += (n))
 #define this_cpu_inc(x) ((x)++)
 #define per_cpu_ptr(p, cpu) ((void)(cpu), (p))
 #define for_each_possible_cpu(cpu) for ((cpu) = 0; (cpu) < 1; (cpu)++)
@@ -292,6 +355,11 @@ struct device {
 struct page {
 	bool gpu;
 };
+
+/* page frame numbers, for tests whose pages stand in one array */
+extern struct page kstub_pages[];
+#define page_to_pfn(p) ((unsigned long)((p) - kstub_pages))
+#define pfn_to_page(n) (kstub_pages + (n))
 
 struct scatterlist {
 	struct page *page;
@@ -315,6 +383,20 @@ static inline void sg_init_table(struct scatterlist *sg, unsigned int n)
 	sg[n - 1].end = true;
 }
 
+#define sg_page(sg) ((sg)->page)
+#define sg_is_last(sg) ((sg)->end)
+#define sg_mark_end(sg) ((sg)->end = true)
+#define sg_unmark_end(sg) ((sg)->end = false)
+#define for_each_sg(sgl, sg, n, i) for ((i) = 0, (sg) = (sgl); (i) < (n); (i)++, (sg) = sg_next(sg))
+
+static inline void sg_set_page(struct scatterlist *sg, struct page *page, unsigned int len,
+			       unsigned int offset)
+{
+	sg->page = page;
+	sg->length = len;
+	sg->offset = offset;
+}
+
 /* ---- block layer ---- */
 
 struct bio_vec {
@@ -322,15 +404,45 @@ struct bio_vec {
 	unsigned int bv_len, bv_offset;
 };
 
+struct bvec_iter {
+	unsigned int bi_size, bi_idx, bi_bvec_done;
+};
+
+/* vec and nvec are for most; the iterator is for tests that set it up */
 struct bio {
 	struct bio *bi_next;
 	struct bio_vec *vec;
 	int nvec;
+	struct bvec_iter bi_iter;
+	struct bio_vec *bi_io_vec;
 };
 
+static inline struct bio_vec mp_bvec_iter_bvec(const struct bio_vec *bv, struct bvec_iter it)
+{
+	unsigned int left = bv[it.bi_idx].bv_len - it.bi_bvec_done;
+
+	return (struct bio_vec) {
+		.bv_page = bv[it.bi_idx].bv_page,
+		.bv_offset = bv[it.bi_idx].bv_offset + it.bi_bvec_done,
+		.bv_len = left < it.bi_size ? left : it.bi_size,
+	};
+}
+
+static inline void bvec_iter_advance(const struct bio_vec *bv, struct bvec_iter *it, unsigned int n)
+{
+	assert(n <= it->bi_size);
+	it->bi_size -= n;
+	n += it->bi_bvec_done;
+	while (n && n >= bv[it->bi_idx].bv_len)
+		n -= bv[it->bi_idx++].bv_len;
+	it->bi_bvec_done = n;
+}
+
 struct request_queue {
-	int unused;
+	unsigned int max_segment_size;
 };
+
+#define queue_max_segment_size(q) ((q)->max_segment_size)
 
 enum { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_FLUSH, REQ_OP_DISCARD, REQ_OP_DRV_IN };
 #define RQF_SPECIAL_PAYLOAD 1u
@@ -351,7 +463,8 @@ struct req_iterator {
 	int i;
 };
 
-#define bio_page(b) ((b)->vec[0].bv_page)
+#define bio_page(b) ((b)->vec[0].bv_page + (b)->vec[0].bv_offset / PAGE_SIZE)
+#define bio_offset(b) ((b)->vec[0].bv_offset % PAGE_SIZE)
 #define req_op(r) ((r)->op)
 #define rq_data_dir(r) ((r)->op == REQ_OP_WRITE ? WRITE : READ)
 #define rq_dma_dir(r) ((r)->op == REQ_OP_WRITE ? DMA_TO_DEVICE : DMA_FROM_DEVICE)
@@ -376,6 +489,30 @@ static inline unsigned int blk_rq_payload_bytes(struct request *r)
 }
 
 enum { BLK_STS_OK = 0, BLK_STS_RESOURCE = 9, BLK_STS_IOERR = 10 };
+
+/* the DMA iterator of kernels that have one */
+struct dma_iova_state {
+	dma_addr_t addr;
+};
+
+struct blk_map_iter {
+	struct bvec_iter iter;
+	struct bio *bio;
+	struct bio_vec *bvecs;
+	bool is_integrity;
+};
+
+enum { PCI_P2PDMA_MAP_UNKNOWN, PCI_P2PDMA_MAP_NONE };
+
+struct blk_dma_iter {
+	dma_addr_t addr;
+	u32 len;
+	struct {
+		int map;
+	} p2pdma;
+	blk_status_t status;
+	struct blk_map_iter iter;
+};
 
 /* ---- nvme ---- */
 
