@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hook_v1.c - the scatterlist form of the hook: the table that storage drivers call, and
- * how drivers are found.
+ * hook_v1.c - the scatterlist form of the hook: the tables that storage drivers call.
  *
  * The callbacks run in the dispatch path and in hard IRQ: no sleeping, no locks. A page
  * leads to its carrier, the carrier to mapping and block, the block to a place in the
@@ -10,65 +9,10 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
-#include <linux/device/driver.h>
-#include <linux/module.h>
-#include <linux/pci.h>
 #include <linux/scatterlist.h>
-#include <linux/seq_file.h>
 
 #include "nvidia-fs.h"
-#include "log.h"
-
-/* a byte of a carrier, as the block layer names it, told by mapping and place */
-struct nvfs_place {
-	struct nvfs_mapping *m;
-	u64 pos;	/* bytes, in the mapping's blocks */
-	u64 gpu_off;	/* bytes, in the pinned range */
-};
-
-/* n pages on; right on every memory model, and across two carriers that touch */
-static struct page *nvfs_page_at(struct page *page, unsigned long n)
-{
-	return pfn_to_page(page_to_pfn(page) + n);
-}
-
-/* 1: found; 0: host memory; -1: a carrier, but of no request */
-static int nvfs_place(struct page *page, unsigned int off, struct nvfs_place *pl)
-{
-	struct page *at = nvfs_page_at(page, off >> PAGE_SHIFT);
-	const struct nvfs_carrier *c = nvfs_carrier_find(at);
-	u32 blk, gpu_blk;
-
-	if (!c)
-		return 0;
-	pl->m = c->m;
-	pl->pos = ((u64)c->first << NVFS_BLOCK_SHIFT) +
-		  ((u64)(page_to_pfn(at) - page_to_pfn(c->page)) << PAGE_SHIFT) +
-		  (off & ~PAGE_MASK);
-	blk = pl->pos >> NVFS_BLOCK_SHIFT;
-	gpu_blk = blk < c->m->nblocks ? READ_ONCE(c->m->gpu_blk[blk]) : NVFS_NO_GPU_BLOCK;
-	if (gpu_blk == NVFS_NO_GPU_BLOCK)
-		return -1;
-	pl->gpu_off = ((u64)gpu_blk << NVFS_BLOCK_SHIFT) + (pl->pos & (NVFS_BLOCK_SIZE - 1));
-	return 1;
-}
-
-/* len bytes from pl on belong to one request, all of them */
-static bool nvfs_place_owned(const struct nvfs_place *pl, u32 len)
-{
-	u32 b0 = pl->pos >> NVFS_BLOCK_SHIFT;
-	u32 b1 = (pl->pos + len - 1) >> NVFS_BLOCK_SHIFT;
-
-	return b1 < pl->m->nblocks && pl->m->gpu_blk[b1] == pl->m->gpu_blk[b0] + (b1 - b0);
-}
-
-/* bytes from gpu_off to the end of its run, for everybody */
-static u64 nvfs_run_left(const struct nvfs_mapping *m, u64 gpu_off)
-{
-	u32 end = READ_ONCE(m->pin.run_end[gpu_off >> NVFS_GPU_PAGE_SHIFT]);
-
-	return ((u64)end << NVFS_GPU_PAGE_SHIFT) - gpu_off;
-}
+#include "hook.h"
 
 /* the list being built, and the segment that may still grow */
 struct nvfs_sg_walk {
@@ -77,6 +21,7 @@ struct nvfs_sg_walk {
 	int n;
 	int marked;			/* where the original's consumers put the end mark */
 	bool past;			/* beyond such a mark */
+	u32 max;			/* bytes in an entry */
 	struct nvfs_place end;		/* just past the last entry */
 };
 
@@ -88,7 +33,7 @@ static bool nvfs_sg_push(struct nvfs_sg_walk *w, struct page *page, unsigned int
 
 	/* the same mapping, the next block, the next GPU byte, and the same run as before */
 	if (w->sg && w->end.m == pl->m && w->end.pos == pl->pos && w->end.gpu_off == pl->gpu_off &&
-	    nvfs_run_left(pl->m, pl->gpu_off - 1) > 1) {
+	    nvfs_run_left(pl->m, pl->gpu_off - 1) > 1 && len <= w->max - w->sg->length) {
 		w->sg->length += len;
 	} else {
 		if (!w->next)
@@ -99,7 +44,7 @@ static bool nvfs_sg_push(struct nvfs_sg_walk *w, struct page *page, unsigned int
 			/* past the mark, but inside what the original's consumers have */
 			w->past = true;
 			w->next = w->sg + 1;
-			w->next->page_link = SG_END;
+			sg_init_table(w->next, 1);
 		} else {
 			w->next = last ? NULL : sg_next(w->sg);
 		}
@@ -114,16 +59,16 @@ static bool nvfs_sg_push(struct nvfs_sg_walk *w, struct page *page, unsigned int
 }
 
 /*
- * Build the list of GPU segments of a request. All pages carriers: their number; none or
- * only some: 0, the driver takes its stock path, which is right for the host pages (and
- * the request that owns the carriers sees that nobody mapped them).
+ * Build the list of GPU segments of a request, of at most max bytes each. All pages carriers:
+ * their number; none: 0, the driver takes its own path. A request of both (two owners' bios
+ * were merged) fails: the driver's own path would store the carriers' zeros in a file.
  */
-static int nvfs_v1_map_sg(struct request_queue *q, struct request *req, struct scatterlist *sgl)
+static int nvfs_v1_map_sg(struct request *req, struct scatterlist *sgl, u32 max)
 {
-	struct nvfs_sg_walk w = { .next = sgl, .marked = req->nr_phys_segments };
+	struct nvfs_sg_walk w = { .next = sgl, .marked = req->nr_phys_segments, .max = max };
 	struct req_iterator iter;
 	struct bio_vec bv;
-	bool host = false;
+	bool mixed = false;
 	int r = 0;
 
 	rcu_read_lock();
@@ -138,13 +83,12 @@ static int nvfs_v1_map_sg(struct request_queue *q, struct request *req, struct s
 			if (r < 0)
 				goto out;
 			if (!r) {
-				if (!w.n)
-					goto out;	/* the usual host request */
-				host = true;
+				mixed = w.n || nvfs_any_carrier(iter.bio->bi_next);
 				goto out;
 			}
 			n = min_t(u64, len, nvfs_run_left(pl.m, pl.gpu_off));
 			n = min_t(u64, n, ((u64)pl.m->nblocks << NVFS_BLOCK_SHIFT) - pl.pos);
+			n = min(n, max);
 			r = -1;
 			if (!nvfs_place_owned(&pl, n) ||
 			    !nvfs_sg_push(&w, bv.bv_page, off, n, &pl)) {
@@ -158,9 +102,9 @@ static int nvfs_v1_map_sg(struct request_queue *q, struct request *req, struct s
 	}
 out:
 	rcu_read_unlock();
-	if (host) {
+	if (mixed) {
 		nvfs_stat_inc(NVFS_ST_MIXED);
-		return 0;
+		return NVFS_IO_ERR;
 	}
 	if (r <= 0)
 		return r < 0 ? NVFS_IO_ERR : 0;
@@ -168,6 +112,19 @@ out:
 	if (w.n > req->nr_phys_segments)
 		req->nr_phys_segments = w.n;
 	return w.n;
+}
+
+/* an NVMe function has no limit of its own: its driver builds lists of any run */
+static int nvfs_v1_map_sg_nvme(struct request_queue *q, struct request *req,
+			       struct scatterlist *sgl)
+{
+	return nvfs_v1_map_sg(req, sgl, U32_MAX);
+}
+
+static int nvfs_v1_map_sg_any(struct request_queue *q, struct request *req,
+			      struct scatterlist *sgl)
+{
+	return nvfs_v1_map_sg(req, sgl, queue_max_segment_size(q));
 }
 
 /* RCU read lock held. 0, NVFS_BAD_REQ for host memory, NVFS_IO_ERR */
@@ -206,44 +163,66 @@ static void nvfs_v1_unmap_one(struct scatterlist *sg)
 	nvfs_mapping_put(c->m);
 }
 
-static int nvfs_v1_dma_map(struct device *dev, struct scatterlist *sgl, int nents,
-			   enum dma_data_direction dir, unsigned long attrs)
+/* RCU read lock held. Is an entry of GPU memory? */
+static bool nvfs_v1_any(struct scatterlist *sgl, int nents)
 {
-	struct nvfs_peer *peer;
 	struct scatterlist *sg;
-	int i, j, r = NVFS_IO_ERR;
+	int i;
 
-	rcu_read_lock();
-	peer = nvfs_peer_find(dev);
-	if (!peer || READ_ONCE(peer->dead)) {
-		struct nvfs_place pl;
+	for_each_sg(sgl, sg, nents, i)
+		if (nvfs_carrier_find(sg_page(sg)))
+			return true;
+	return false;
+}
 
-		if (nvfs_place(sg_page(sgl), sgl->offset, &pl) == 1)
-			set_bit(0, &pl.m->missed);
-		else
-			r = NVFS_BAD_REQ;
-		goto out;
-	}
+/* All entries mapped: 0. None of GPU memory: NVFS_BAD_REQ. Else NVFS_IO_ERR, none is held. */
+static int nvfs_v1_map_all(struct nvfs_peer *peer, struct scatterlist *sgl, int nents)
+{
+	struct scatterlist *sg;
+	int i, j, r = 0;
+
 	/* counted first: who drains the peer waits for what it does not see yet */
 	atomic_add(nents, &peer->segments);
 	for_each_sg(sgl, sg, nents, i) {
 		r = nvfs_v1_map_one(peer, sg);
 		if (r)
-			goto undo;
+			break;
 	}
-	r = nents;
-	goto out;
-undo:
+	if (!r)
+		return 0;
 	for_each_sg(sgl, sg, i, j)
 		nvfs_v1_unmap_one(sg);
 	atomic_sub(nents, &peer->segments);
-	if (i)
-		r = NVFS_IO_ERR;	/* some were ours: mixed */
-out:
-	rcu_read_unlock();
+	if (r == NVFS_BAD_REQ && nvfs_v1_any(sgl, nents)) {
+		nvfs_stat_inc(NVFS_ST_MIXED);
+		return NVFS_IO_ERR;
+	}
 	if (r == NVFS_IO_ERR)
 		nvfs_stat_inc(NVFS_ST_DMA_MAP_ERR);
 	return r;
+}
+
+static int nvfs_v1_dma_map(struct device *dev, struct scatterlist *sgl, int nents,
+			   enum dma_data_direction dir, unsigned long attrs)
+{
+	struct nvfs_peer *peer;
+	struct nvfs_place pl;
+	int r;
+
+	rcu_read_lock();
+	peer = nvfs_peer_find(dev);
+	if (peer && !READ_ONCE(peer->dead)) {
+		r = nvfs_v1_map_all(peer, sgl, nents);
+	} else if (!nvfs_v1_any(sgl, nents)) {
+		r = NVFS_BAD_REQ;
+	} else {
+		if (nvfs_place(sg_page(sgl), sgl->offset, &pl) == 1)
+			nvfs_peer_missed(pl.m, dev);
+		nvfs_stat_inc(NVFS_ST_DMA_MAP_ERR);
+		r = NVFS_IO_ERR;
+	}
+	rcu_read_unlock();
+	return r ?: nents;
 }
 
 static int nvfs_v1_dma_unmap(struct device *dev, struct scatterlist *sgl, int nents,
@@ -273,7 +252,7 @@ static int nvfs_v1_dma_unmap(struct device *dev, struct scatterlist *sgl, int ne
 	return n;
 }
 
-static bool nvfs_v1_is_gpu_page(struct page *page)
+bool nvfs_is_gpu_page(struct page *page)
 {
 	bool r;
 
@@ -283,157 +262,36 @@ static bool nvfs_v1_is_gpu_page(struct page *page)
 	return r;
 }
 
-static unsigned int nvfs_v1_gpu_index(struct page *page)
+unsigned int nvfs_gpu_index(struct page *page)
 {
 	return UINT_MAX;		/* unknown */
 }
 
-static unsigned int nvfs_v1_device_priority(struct device *dev, unsigned int gpu_index)
+unsigned int nvfs_device_priority(struct device *dev, unsigned int gpu_index)
 {
 	return UINT_MAX;		/* unknown */
 }
 
-static int nvfs_v1_rdma_info(struct scatterlist *sgl, int nents, struct nvfs_rdma_info *info)
+int nvfs_rdma_info(struct scatterlist *sgl, int nents, struct nvfs_rdma_info *info)
 {
 	return NVFS_IO_ERR;		/* no mapping has a registered key */
 }
 
-static struct nvfs_dma_rw_ops nvfs_v1_ops = {
-	/* only what works: the last two answer "unknown" and are not announced */
-	.ft_bmap = NVFS_FT_PREP_SGLIST | NVFS_FT_MAP_SGLIST | NVFS_FT_IS_GPU_PAGE,
-	.nvfs_blk_rq_map_sg = nvfs_v1_map_sg,
-	.nvfs_dma_map_sg_attrs = nvfs_v1_dma_map,
-	.nvfs_dma_unmap_sg = nvfs_v1_dma_unmap,
-	.nvfs_is_gpu_page = nvfs_v1_is_gpu_page,
-	.nvfs_gpu_index = nvfs_v1_gpu_index,
-	.nvfs_device_priority = nvfs_v1_device_priority,
-	.nvfs_get_gpu_sglist_rdma_info = nvfs_v1_rdma_info,
-};
-
-/* -- storage drivers -- */
-
-struct nvfs_hook {
-	const char *key;		/* in /proc/driver/nvidia-fs/modules */
-	const char *pci_driver;		/* to name its version, or NULL */
-	const char *reg_name;
-	const char *unreg_name;
-	nvfs_unregister_dma_ops_fn unreg;	/* NULL: not attached */
-	const char *reason;		/* why not */
-};
-
-static struct nvfs_hook nvfs_hooks[] = {	/* nvfs_hook_lock */
-	{
-		.key = "nvme",
-		.pci_driver = "nvme",
-		.reg_name = "nvme_v1_register_nvfs_dma_ops",
-		.unreg_name = "nvme_v1_unregister_nvfs_dma_ops",
-	},
-};
-
-static DEFINE_MUTEX(nvfs_hook_lock);
-static unsigned int nvfs_hooks_attached;	/* written under nvfs_hook_lock */
-
-bool nvfs_hooks_any(void)
-{
-	return READ_ONCE(nvfs_hooks_attached);
-}
-
-static void nvfs_hook_attach(struct nvfs_hook *h)
-{
-	nvfs_register_dma_ops_fn reg = __symbol_get(h->reg_name);
-	nvfs_unregister_dma_ops_fn unreg = __symbol_get(h->unreg_name);
-	const char *reason = NULL;
-	int r = 0;
-
-	if (!reg && !unreg) {
-		reason = "no loaded module exports its hook: is it loaded, and is it the patched one?";
-	} else if (!reg) {
-		reason = "half a hook: the register symbol is missing";
-	} else if (!unreg) {
-		reason = "half a hook: the unregister symbol is missing";
-	} else {
-		r = reg(&nvfs_v1_ops);
-		if (r)
-			reason = "it refused the v1 table";
+#define NVFS_V1_OPS(map_sg)                                                                 \
+	{                                                                                   \
+		.ft_bmap = NVFS_V1_BITS, .nvfs_blk_rq_map_sg = map_sg,                      \
+		.nvfs_dma_map_sg_attrs = nvfs_v1_dma_map,                                   \
+		.nvfs_dma_unmap_sg = nvfs_v1_dma_unmap, .nvfs_is_gpu_page = nvfs_is_gpu_page, \
+		.nvfs_gpu_index = nvfs_gpu_index,                                           \
+		.nvfs_device_priority = nvfs_device_priority,                               \
+		.nvfs_get_gpu_sglist_rdma_info = nvfs_rdma_info,                            \
 	}
 
-	if (reason) {
-		if (reason != h->reason)	/* a new one */
-			nvfs_note("%s: not attached: %s (%s, %d)\n", h->key, reason, h->reg_name,
-				  r);
-		if (unreg)
-			__symbol_put(h->unreg_name);
-	} else {
-		h->unreg = unreg;	/* its reference keeps the driver loaded */
-		WRITE_ONCE(nvfs_hooks_attached, nvfs_hooks_attached + 1);
-		nvfs_note("%s: attached (v1)\n", h->key);
-	}
-	h->reason = reason;
-	if (reg)
-		__symbol_put(h->reg_name);
-}
+/*
+ * Bit 4 is not announced: no mapping has a key. Bit 3 is, since Lustre takes no table
+ * without it, and "unknown" is an answer.
+ */
+#define NVFS_V1_BITS (NVFS_FT_V1 & ~NVFS_FT_GPU_SGLIST_RDMA)
 
-/* Attach what is loaded and not attached. Blocks. */
-void nvfs_hooks_attach(void)
-{
-	unsigned int i;
-
-	mutex_lock(&nvfs_hook_lock);
-	for (i = 0; i < ARRAY_SIZE(nvfs_hooks); i++)
-		if (!nvfs_hooks[i].unreg)
-			nvfs_hook_attach(&nvfs_hooks[i]);
-	mutex_unlock(&nvfs_hook_lock);
-}
-
-/* Detach all; returns when no driver holds one of our segments. */
-void nvfs_hooks_detach(void)
-{
-	unsigned int i;
-
-	mutex_lock(&nvfs_hook_lock);
-	for (i = 0; i < ARRAY_SIZE(nvfs_hooks); i++) {
-		struct nvfs_hook *h = &nvfs_hooks[i];
-
-		if (!h->unreg)
-			continue;
-		h->unreg();
-		h->unreg = NULL;
-		WRITE_ONCE(nvfs_hooks_attached, nvfs_hooks_attached - 1);
-		__symbol_put(h->unreg_name);
-	}
-	mutex_unlock(&nvfs_hook_lock);
-}
-
-static const char *nvfs_hook_version(const struct nvfs_hook *h)
-{
-	struct device_driver *drv = NULL;
-
-	if (h->pci_driver)
-		drv = driver_find(h->pci_driver, &pci_bus_type);
-	return drv && drv->owner ? drv->owner->version : NULL;
-}
-
-void nvfs_hooks_show(struct seq_file *s)
-{
-	unsigned int i;
-
-	mutex_lock(&nvfs_hook_lock);
-	for (i = 0; i < ARRAY_SIZE(nvfs_hooks); i++)
-		if (nvfs_hooks[i].unreg)
-			seq_printf(s, "%s: %s\n", nvfs_hooks[i].key,
-				   nvfs_hook_version(&nvfs_hooks[i]) ?: "(null)");
-	mutex_unlock(&nvfs_hook_lock);
-	seq_puts(s, "wekafsio: 1\n");
-}
-
-void nvfs_hooks_show_reasons(struct seq_file *s)
-{
-	unsigned int i;
-
-	mutex_lock(&nvfs_hook_lock);
-	for (i = 0; i < ARRAY_SIZE(nvfs_hooks); i++)
-		seq_printf(s, "driver %s: %s%s\n", nvfs_hooks[i].key,
-			   nvfs_hooks[i].unreg ? "attached (v1)" : "not attached: ",
-			   nvfs_hooks[i].unreg ? "" : nvfs_hooks[i].reason ?: "not tried");
-	mutex_unlock(&nvfs_hook_lock);
-}
+struct nvfs_dma_rw_ops nvfs_v1_nvme_ops = NVFS_V1_OPS(nvfs_v1_map_sg_nvme);
+struct nvfs_dma_rw_ops nvfs_v1_ops = NVFS_V1_OPS(nvfs_v1_map_sg_any);

@@ -178,7 +178,9 @@ static int __init nvfs_init(void)
 	r = nvfs_peers_init();
 	if (r)
 		goto mapping;
-	nvfs_hooks_attach();
+	r = nvfs_hooks_init();
+	if (r)
+		goto peers;
 	r = nvfs_proc_init();
 	if (r)
 		goto hooks;
@@ -191,7 +193,8 @@ static int __init nvfs_init(void)
 proc:
 	nvfs_proc_exit();
 hooks:
-	nvfs_hooks_detach();
+	nvfs_hooks_exit();
+peers:
 	nvfs_peers_exit();
 mapping:
 	nvfs_mapping_exit();
@@ -203,7 +206,7 @@ static void __exit nvfs_exit(void)
 	nvfs_devices_exit();
 	nvfs_mapping_flush();
 	nvfs_proc_exit();
-	nvfs_hooks_detach();
+	nvfs_hooks_exit();
 	nvfs_mapping_exit();
 	nvfs_peers_exit();
 }

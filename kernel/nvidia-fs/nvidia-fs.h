@@ -4,8 +4,9 @@
  *
  * The way of one request: io.c finds the mapping by the caller's address, takes carrier
  * blocks from it, and hands them to the file system as a bvec iterator. A storage driver
- * with the hook asks hook_v1.c for DMA addresses: page -> carrier -> block -> GPU offset
- * -> the address that this peer reaches it by. What nobody asked for was not DMAed.
+ * with the hook asks hook_v1.c or hook_v2.c for DMA addresses: page -> carrier -> block ->
+ * GPU offset -> the address that this peer reaches it by. What nobody asked for was not
+ * DMAed.
  *
  * Lock order: nvfs_topo_lock -> (GPU driver's own locks) -> nvfs_mapping.lock.
  * The GPU driver's free callback runs under the GPU driver's locks and takes
@@ -187,13 +188,15 @@ int nvfs_peers_init(void);
 void nvfs_peers_exit(void);
 void nvfs_peers_scan(void);
 struct nvfs_peer *nvfs_peer_find(struct device *dev);
+void nvfs_peer_missed(struct nvfs_mapping *m, struct device *dev);
 int nvfs_peers_map(struct nvfs_mapping *m);
 void nvfs_peers_unmap(struct nvfs_mapping *m);
 int nvfs_peers_refresh(struct nvfs_mapping *m);
 
-/* hook_v1.c */
+/* hooks.c: storage drivers with the hook; hook_v1.c and hook_v2.c are what they call */
+int nvfs_hooks_init(void);
+void nvfs_hooks_exit(void);
 void nvfs_hooks_attach(void);
-void nvfs_hooks_detach(void);
 bool nvfs_hooks_any(void);
 struct seq_file;
 void nvfs_hooks_show(struct seq_file *s);

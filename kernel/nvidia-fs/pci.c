@@ -4,7 +4,9 @@
  *
  * Every NVMe function bound to a driver with the hook is a peer. MAP makes DMA mappings
  * for all of them in process context; a peer that comes later is mapped before the next
- * request. A peer that goes is drained and unmapped before its driver lets go of it.
+ * request. Other drivers' functions (network cards of RDMA storage) are peers from the first
+ * time they ask for a DMA address on: that request of theirs fails inside, and io.c submits
+ * once more. A peer that goes is drained and unmapped before its driver lets go of it.
  */
 #include <linux/delay.h>
 #include <linux/pci.h>
@@ -14,6 +16,7 @@
 #include "log.h"
 
 #define NVFS_DRAIN_MS 5000
+#define NVFS_WANTED 8
 
 DEFINE_MUTEX(nvfs_topo_lock);		/* peers, and which mappings are mapped for them */
 
@@ -21,6 +24,10 @@ DEFINE_MUTEX(nvfs_topo_lock);		/* peers, and which mappings are mapped for them 
 static struct nvfs_peer __rcu *nvfs_peer[NVFS_MAX_PEERS];
 static unsigned long nvfs_peer_gen = 1;		/* raised when a peer comes; nvfs_topo_lock */
 static LIST_HEAD(nvfs_pinned);			/* mappings with a pin; nvfs_topo_lock */
+
+/* functions that asked and are no peers yet; referenced */
+static struct pci_dev *nvfs_wanted[NVFS_WANTED];
+static DEFINE_SPINLOCK(nvfs_wanted_lock);	/* taken in the dispatch path */
 
 static const char * const nvfs_peer_drivers[] = { "nvme" };
 
@@ -150,11 +157,57 @@ static int nvfs_bus_event(struct notifier_block *nb, unsigned long event, void *
 
 static struct notifier_block nvfs_bus_nb = { .notifier_call = nvfs_bus_event };
 
-/* Add every function that is bound already; those that come later tell by themselves. */
-void nvfs_peers_scan(void)
+/*
+ * A driver asked for addresses of m for a device that m is not mapped for. Whoever submitted
+ * the request finds m->missed set, scans and comes again. Any context; RCU read lock held.
+ */
+void nvfs_peer_missed(struct nvfs_mapping *m, struct device *dev)
+{
+	struct pci_dev *pdev;
+	unsigned long flags;
+	int i, room = -1;
+
+	if (dev && dev_is_pci(dev) && !nvfs_peer_find(dev)) {
+		pdev = to_pci_dev(dev);
+		spin_lock_irqsave(&nvfs_wanted_lock, flags);
+		for (i = 0; i < NVFS_WANTED && nvfs_wanted[i] != pdev; i++)
+			if (!nvfs_wanted[i])
+				room = i;
+		if (i == NVFS_WANTED && room >= 0)
+			nvfs_wanted[room] = pci_dev_get(pdev);
+		spin_unlock_irqrestore(&nvfs_wanted_lock, flags);
+	}
+	set_bit(0, &m->missed);
+}
+
+/* One function that asked, no longer noted; the caller puts it. NULL: no more. */
+static struct pci_dev *nvfs_wanted_take(void)
 {
 	struct pci_dev *pdev = NULL;
+	int i;
 
+	spin_lock_irq(&nvfs_wanted_lock);
+	for (i = 0; i < NVFS_WANTED && !pdev; i++)
+		swap(pdev, nvfs_wanted[i]);
+	spin_unlock_irq(&nvfs_wanted_lock);
+	return pdev;
+}
+
+/*
+ * Add every function that is bound already, and those that asked. NVMe functions that come
+ * later tell by themselves. Blocks.
+ */
+void nvfs_peers_scan(void)
+{
+	struct pci_dev *pdev;
+
+	while ((pdev = nvfs_wanted_take())) {
+		device_lock(&pdev->dev);
+		if (pdev->dev.driver)
+			nvfs_peer_add(pdev);
+		device_unlock(&pdev->dev);
+		pci_dev_put(pdev);
+	}
 	while ((pdev = pci_get_class(PCI_CLASS_STORAGE_EXPRESS, pdev))) {
 		device_lock(&pdev->dev);	/* so that an unbind does not pass us by */
 		if (nvfs_is_peer(pdev))
@@ -246,9 +299,12 @@ int nvfs_peers_init(void)
 
 void nvfs_peers_exit(void)
 {
+	struct pci_dev *pdev;
 	unsigned int i;
 
 	bus_unregister_notifier(&pci_bus_type, &nvfs_bus_nb);
+	while ((pdev = nvfs_wanted_take()))
+		pci_dev_put(pdev);
 	mutex_lock(&nvfs_topo_lock);
 	for (i = 0; i < NVFS_MAX_PEERS; i++) {
 		struct nvfs_peer *p = rcu_replace_pointer(nvfs_peer[i], NULL,
