@@ -22,6 +22,7 @@ help:
 	@echo 'make modules       kernel modules into build/KERNEL           [KERNEL=6.12]'
 	@echo 'make check-unit    unit tests: plain, ASan+UBSan, TSan'
 	@echo 'make check-guest   guest tests of one kernel                  [KERNEL=6.12]'
+	@echo 'make check-kernels guest tests on 6.1, 6.12 and 7'
 	@echo 'make check-debug   guest tests on the debug kernel (builds it once: about 20 minutes)'
 	@echo 'make check-long    the long form of the guest tests            [KERNEL=6.12]'
 	@echo 'make check-mutants each mutant must turn its test red'
@@ -54,7 +55,7 @@ modules: setup
 demo: setup
 	@tests/demo --kernel $(KERNEL) --topology $(TOPOLOGY) --iommu $(IOMMU)
 
-.PHONY: check check-unit check-guest check-debug check-long check-mutants check-style
+.PHONY: check check-unit check-guest check-kernels check-debug check-long check-mutants check-style
 check: setup
 	@tests/run --style --unit --guest --kernel 6.12 --kernel 7 --demo --mutant $(MUTANT)
 
@@ -63,6 +64,9 @@ check-unit: setup
 
 check-guest: setup
 	@tests/run --guest --kernel $(KERNEL)
+
+check-kernels: setup
+	@tests/run --guest --kernel 6.1 --kernel 6.12 --kernel 7
 
 check-debug: setup
 	@vm/kernels/debug >/dev/null

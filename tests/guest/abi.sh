@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# kernels: 6.1 6.12 7 debug
 # time: 20
 # Guards the ioctl ABI: return conventions, codes, the place they stand at, the order of
 # checks, and that a refused call leaves the mapping usable. Fails row by row, each named.

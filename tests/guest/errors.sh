@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # expect-log: I/O error, dev nvme0n1, sector
+# kernels: 6.1 6.12 7 debug
 # time: 40
 # Guards that each mistake has its own errno and a message with cause and next step: no
 # module, wrong version, no node, file without O_DIRECT, read-only and write-only fd,

@@ -3,6 +3,7 @@
 # vm: --drive blkdebug:tests/fixtures/bad-sectors.conf:size=256M
 # expect-log: nvme.*(sct|sc|I/O Cmd|I/O Error)
 # expect-log: (critical|I/O) .*error, dev nvme
+# kernels: 6.12 7 debug
 # time: 15
 # Guards that a drive's error is reported as such: the request fails with the block
 # layer's errno, the message says that the drive failed and where to look, and other

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # vm: --trace --nvme-opt mdts=11
+# kernels: 6.12 7 debug
 # time: 120
 # Guards kernel/nvme-hook: large commands over memory in 64-KiB pieces, 8 MiB as SGLs (129
 # runs when one starts inside a piece, more than the driver's own list holds) and 4 MiB as

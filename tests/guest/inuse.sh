@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# kernels: 6.12 7 debug
 # time: 20
 # Guards that rmmod of a module in use fails at once and changes nothing: nvidia-fs,
 # the hooked nvme and gpu-sim while a process holds a mapping. Fails when rmmod waits,

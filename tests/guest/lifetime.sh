@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --cpus 2
 # vm: --topology ports --iommu on
+# kernels: 6.1 6.12 7 debug
 # time: 60
 # Guards the ends of a mapping in the middle of I/O: SIGKILL, exit, munmap, cuMemFree and
 # closing the nodes, many rounds, with persistent and with callback pins; with a

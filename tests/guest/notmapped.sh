@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# kernels: 6.12 7 debug
 # time: 40
 # Guards that bytes which no drive moved never pass as data: holes, unwritten extents,
 # inline data, data=journal, tmpfs, an md array and a drive without the hook. Each request

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# kernels: 6.12 7 debug
 # time: 20
 # Guards the formats of /proc/driver/nvidia-fs/*, which libraries parse. Fails when a
 # line, a blank or a counter is not where the original has it.

@@ -3,6 +3,7 @@
 # vm: --trace --topology ports
 # vm: --trace --topology ports --iommu pt
 # vm: --trace --topology ports --iommu on
+# kernels: 6.12 7 debug
 # time: 30
 # Guards the direct path where card and drive have a root port each: without an IOMMU,
 # with one that passes through, and with one that translates (addresses in the trace are

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --trace --nvme 2 --gpus 2
 # vm: --trace --nvme 2 --gpus 2 --topology ports --iommu on
+# kernels: 6.12 7 debug
 # time: 40
 # Guards several drives and several cards: each of the four pairs by itself, then all at
 # once, also with a translating IOMMU, where each drive has its own mapping of each card.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# kernels: 6.12 7 debug
 # time: 15
 # Guards what a process may do to its mapping: munmap or mprotect of a part, mremap,
 # MADV_DONTNEED, touches, fork. Fails when the kernel warns, when the wrong errno comes
