@@ -101,24 +101,24 @@ static int nvfs_hand_over(void *reg, enum nvfs_table table)
 	return -EOPNOTSUPP;
 }
 
-/* 0: attached. 1: nothing of it is there. -errno: why[] says what is wrong with it. */
-static int nvfs_hook_try(struct nvfs_hook *h, const struct nvfs_way *w, char *why, size_t size)
+/* True: attached. Else, if something of it is there, why[] says what is wrong with that. */
+static bool nvfs_hook_try(struct nvfs_hook *h, const struct nvfs_way *w, char *why, size_t size)
 {
 	void *reg = __symbol_get(w->reg), *unreg = __symbol_get(w->unreg);
-	int r = 1;
+	bool ok = false;
+	int r;
 
 	if (reg && unreg) {
 		r = nvfs_hand_over(reg, w->table);
+		ok = !r;
 		if (r)
 			scnprintf(why, size, "%s refused the %s table (%pe)", w->reg,
 				  w->table == NVFS_V2 ? "v2" : "v1", ERR_PTR(r < 0 ? r : -EIO));
-		r = r > 0 ? -EIO : r;
 	} else if (reg || unreg) {
-		r = -ENOENT;
 		scnprintf(why, size, "half a hook: %s is exported, %s is not",
 			  reg ? w->reg : w->unreg, reg ? w->unreg : w->reg);
 	}
-	if (!r) {
+	if (ok) {
 		h->way = w;
 		h->unreg = unreg;	/* its reference keeps the driver loaded */
 	} else if (unreg) {
@@ -126,20 +126,19 @@ static int nvfs_hook_try(struct nvfs_hook *h, const struct nvfs_way *w, char *wh
 	}
 	if (reg)
 		__symbol_put(w->reg);
-	return r;
+	return ok;
 }
 
 static void nvfs_hook_attach(struct nvfs_hook *h)
 {
-	char why[sizeof(h->reason)] = "";
+	char why[sizeof(h->reason)] = "", more[sizeof(h->reason)];
 	unsigned int i;
-	int r;
 
 	for (i = 0; i < NVFS_MAX_WAYS && h->ways[i].reg; i++) {
 		if (!nvfs_has_table(h->ways[i].table))
 			continue;
-		r = nvfs_hook_try(h, &h->ways[i], why, sizeof(why));
-		if (r)
+		/* the first reason counts: later ways are for drivers of other makes */
+		if (!nvfs_hook_try(h, &h->ways[i], why[0] ? more : why, sizeof(why)))
 			continue;
 		WRITE_ONCE(nvfs_hooks_attached, nvfs_hooks_attached + 1);
 		nvfs_note("%s: attached (%s)\n", h->key, h->way->table == NVFS_V2 ? "v2" : "v1");

@@ -172,6 +172,7 @@ static inline void dma_pool_free(struct dma_pool *pool, void *p, dma_addr_t dma)
 #define pr_info(...) kstub_print(__VA_ARGS__)
 #define pr_warn(...) kstub_print(__VA_ARGS__)
 #define pr_err(...) kstub_print(__VA_ARGS__)
+#define pr_info_ratelimited(...) kstub_print(__VA_ARGS__)
 #define dev_err_ratelimited(dev, ...) ((void)(dev), kstub.lines++, \
 	(void)snprintf(kstub.log, sizeof(kstub.log), __VA_ARGS__))
 
@@ -343,6 +344,27 @@ struct kernel_param_ops {
 #define for_each_possible_cpu(cpu) for ((cpu) = 0; (cpu) < 1; (cpu)++)
 #define sysfs_emit(buf, ...) snprintf(buf, 4096, __VA_ARGS__)
 
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define ERR_PTR(e) ((void *)(intptr_t)(e))
+#define THIS_MODULE ((void *)1)
+#define NOTIFY_OK 1
+enum { MODULE_STATE_LIVE, MODULE_STATE_COMING, MODULE_STATE_GOING };
+
+struct notifier_block {
+	int (*notifier_call)(struct notifier_block *nb, unsigned long event, void *data);
+};
+
+/* the tests' own: who exports what, and what is written where */
+void *__symbol_get(const char *name);
+void __symbol_put(const char *name);
+int register_module_notifier(struct notifier_block *nb);
+int unregister_module_notifier(struct notifier_block *nb);
+void seq_printf(struct seq_file *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define seq_puts(s, text) seq_printf(s, "%s", text)
+/* for %pe the host prints the pointer and an "e" */
+#define scnprintf snprintf
+#define strscpy(to, from, n) ((void)snprintf(to, n, "%s", from))
+
 /* ---- devices, scatterlists ---- */
 
 enum dma_data_direction { DMA_BIDIRECTIONAL, DMA_TO_DEVICE, DMA_FROM_DEVICE, DMA_NONE };
@@ -351,6 +373,17 @@ enum dma_data_direction { DMA_BIDIRECTIONAL, DMA_TO_DEVICE, DMA_FROM_DEVICE, DMA
 struct device {
 	int unused;
 };
+
+struct module {
+	const char *version;
+};
+
+struct device_driver {
+	struct module *owner;
+};
+
+extern int pci_bus_type;
+struct device_driver *driver_find(const char *name, const void *bus);
 
 struct page {
 	bool gpu;

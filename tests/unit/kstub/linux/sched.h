@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* stand-in for unit tests on the host */
+#include "../kstub.h"
