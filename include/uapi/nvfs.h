@@ -83,7 +83,14 @@ struct nvfs_ioctl_ioargs {
 #define NVFS_IO_USE_RKEYS (1u << 3)
 #define NVFS_IO_OPTYPE_SHIFT 4
 #define NVFS_IO_OPTYPE_MASK (7u << NVFS_IO_OPTYPE_SHIFT)
+#define NVFS_IO_OP_READ 0		/* operation types, for batches only */
+#define NVFS_IO_OP_WRITE 1
 
+/*
+ * BATCH_IO: 0 when every entry is submitted. -1 with errno EPERM when one was refused:
+ * nothing is submitted then, and each entry's ioctl_return has its own negative errno
+ * (-ECANCELED: there was nothing wrong with it).
+ */
 struct nvfs_ioctl_batch {
 	__u64 ctx_id;		/* opaque to the kernel */
 	__u64 nents;		/* 1 .. NVFS_MAX_BATCH */

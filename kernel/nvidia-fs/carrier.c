@@ -141,6 +141,14 @@ static u32 nvfs_carrier_of(const struct nvfs_mapping *m, u32 blk)
 	return lo;
 }
 
+/* The carrier's memory of a block. */
+void *nvfs_block_addr(const struct nvfs_mapping *m, u32 blk)
+{
+	const struct nvfs_carrier *c = &m->carriers[nvfs_carrier_of(m, blk)];
+
+	return page_address(c->page) + ((u64)(blk - c->first) << NVFS_BLOCK_SHIFT);
+}
+
 /* m->lock held */
 static bool nvfs_blocks_try(struct nvfs_mapping *m, u32 n, u32 *first)
 {
@@ -222,16 +230,9 @@ static void nvfs_blocks_clean(struct nvfs_mapping *m, u32 first, u32 n)
 
 	if (!memchr_inv(m->sectors + first, NVFS_SECTORS_ALL, n))
 		return;
-	for (i = first; i < first + n; i++) {
-		const struct nvfs_carrier *c;
-		u64 in;
-
-		if (m->sectors[i] == NVFS_SECTORS_ALL)
-			continue;
-		c = &m->carriers[nvfs_carrier_of(m, i)];
-		in = (u64)(i - c->first) << NVFS_BLOCK_SHIFT;
-		memset(page_address(c->page) + in, 0, NVFS_BLOCK_SIZE);
-	}
+	for (i = first; i < first + n; i++)
+		if (m->sectors[i] != NVFS_SECTORS_ALL)
+			memset(nvfs_block_addr(m, i), 0, NVFS_BLOCK_SIZE);
 }
 
 void nvfs_blocks_give(struct nvfs_mapping *m, u32 first, u32 n)

@@ -14,7 +14,6 @@
  * the driver's own lock, which a callback holds, so a mapping in the making is not counted
  * in `users`: its result is looked at again afterwards.
  */
-#include <linux/highmem.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
@@ -113,17 +112,6 @@ void nvfs_gpu_put(void)
 	if (!--nvfs_gpu_users)
 		nvfs_gpu_drop();
 	mutex_unlock(&nvfs_gpu_lock);
-}
-
-static void nvfs_fence_state(struct nvfs_mapping *m, u32 state)
-{
-	struct nvfs_fence_page *f;
-
-	if (!m->fence)
-		return;
-	f = kmap_local_page(m->fence);
-	WRITE_ONCE(f->state, state);
-	kunmap_local(f);
 }
 
 /*

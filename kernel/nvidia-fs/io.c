@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * io.c - one synchronous request: checked, cut into windows, submitted, and believed only
- * as far as a driver took DMA addresses for it.
+ * io.c - one request: checked, cut into windows, submitted, and believed only as far as a
+ * driver took DMA addresses for it. Synchronous ones are run here, others by async.c.
  *
  * The file system gets a bvec iterator over carriers. Nothing stops it from moving the
  * bytes by CPU instead of passing the pages down (a hole, inline data, a buffered
@@ -12,7 +12,6 @@
  * since a write would put the carriers' zeros into the file.
  */
 #include <linux/blkdev.h>
-#include <linux/bvec.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
@@ -22,19 +21,10 @@
 #include <linux/uio.h>
 
 #include "nvidia-fs.h"
+#include "io.h"
 #include "log.h"
 
-#define NVFS_BVECS_ON_STACK 8
-
-struct nvfs_req {
-	struct nvfs_mapping *m;
-	struct file *file;
-	loff_t pos;		/* in the file */
-	u64 gpu_off;		/* in the pinned range */
-	bool write;
-};
-
-static const char *nvfs_dir(bool write)
+const char *nvfs_dir(bool write)
 {
 	return write ? "WRITE" : "READ";
 }
@@ -176,10 +166,10 @@ static int nvfs_check_file(struct file *file, const struct nvfs_ioctl_ioargs *a,
 			 file);
 		return -EINVAL;
 	}
-	if (!(a->flags & NVFS_IO_SYNC)) {
-		nvfs_say("%s: asynchronous requests are not supported (-EOPNOTSUPP): set the sync flag\n",
+	if (!(a->flags & NVFS_IO_SYNC) && !a->end_fence_value) {
+		nvfs_say("%s: an asynchronous request needs an end_fence_value other than 0 (-EINVAL)\n",
 			 nvfs_dir(write));
-		return -EOPNOTSUPP;
+		return -EINVAL;
 	}
 	return 0;
 }
@@ -231,31 +221,35 @@ static ssize_t nvfs_submit(const struct nvfs_req *rq, struct bio_vec *bv, u32 nb
 	return r;
 }
 
-/*
- * One window of at most the mapping's blocks. Bytes moved, all of them by DMA, or -errno.
- * The caller has entered the mapping.
- */
-static ssize_t nvfs_window(const struct nvfs_req *rq, size_t len)
+int nvfs_window_begin(const struct nvfs_req *rq, struct nvfs_window *w, size_t len)
 {
 	struct nvfs_mapping *m = rq->m;
-	struct bio_vec on_stack[NVFS_BVECS_ON_STACK], *bv = on_stack;
-	u32 n = len >> NVFS_BLOCK_SHIFT, first, nbv, bad, regions;
-	ssize_t r;
+	int r;
 
-	r = nvfs_blocks_take(m, n, rq->gpu_off >> NVFS_BLOCK_SHIFT, &first);
+	w->n = len >> NVFS_BLOCK_SHIFT;
+	w->bv = w->own;
+	r = nvfs_blocks_take(m, w->n, rq->gpu_off >> NVFS_BLOCK_SHIFT, &w->first);
 	if (r)
 		return r;
-	nbv = nvfs_blocks_bvec(m, first, n, bv, NVFS_BVECS_ON_STACK);
-	if (!nbv) {
-		r = -ENOMEM;
-		bv = kvmalloc_array(m->ncarriers, sizeof(*bv), GFP_KERNEL);
-		if (!bv)
-			goto give;
-		nbv = nvfs_blocks_bvec(m, first, n, bv, m->ncarriers);
+	w->nbv = nvfs_blocks_bvec(m, w->first, w->n, w->bv, NVFS_BVECS_INLINE);
+	if (w->nbv)
+		return 0;
+	w->bv = kvmalloc_array(m->ncarriers, sizeof(*w->bv), GFP_KERNEL);
+	if (!w->bv) {
+		nvfs_blocks_give(m, w->first, w->n);
+		return -ENOMEM;
 	}
-	r = nvfs_submit(rq, bv, nbv, len);
-	if (bv != on_stack)
-		kvfree(bv);
+	w->nbv = nvfs_blocks_bvec(m, w->first, w->n, w->bv, m->ncarriers);
+	return 0;
+}
+
+ssize_t nvfs_window_end(const struct nvfs_req *rq, struct nvfs_window *w, ssize_t r)
+{
+	struct nvfs_mapping *m = rq->m;
+	u32 n = w->n, first = w->first, bad, regions;
+
+	if (w->bv != w->own)
+		kvfree(w->bv);
 	if (r <= 0)
 		goto give;
 	bad = nvfs_blocks_unmapped(m, first, r, &regions);
@@ -264,6 +258,7 @@ static ssize_t nvfs_window(const struct nvfs_req *rq, size_t len)
 			nvfs_stat_inc(NVFS_ST_SPARSE_IO);
 			nvfs_stat_add(NVFS_ST_SPARSE_HOLES, regions);
 			nvfs_stat_add(NVFS_ST_SPARSE_BLOCKS, bad);
+			nvfs_fence_holes(m, rq->pos, first, r);
 		}
 		nvfs_say("%s: %pD, %zd bytes at %lld: %u of %llu blocks were not moved by DMA (a hole, or %s went through the CPU): the request fails (-EIO)\n",
 			 nvfs_dir(rq->write), rq->file, r, rq->pos, bad,
@@ -276,8 +271,23 @@ give:
 	return r;
 }
 
-/* All windows. Bytes moved (short at the end of the file), or -errno. */
-static ssize_t nvfs_windows(struct nvfs_req *rq, size_t size)
+/*
+ * One window of at most the mapping's blocks. Bytes moved, all of them by DMA, or -errno.
+ * The caller has entered the mapping.
+ */
+static ssize_t nvfs_window(const struct nvfs_req *rq, size_t len)
+{
+	struct nvfs_window w;
+	ssize_t r;
+
+	r = nvfs_window_begin(rq, &w, len);
+	if (r)
+		return r;
+	r = nvfs_submit(rq, w.bv, w.nbv, len);
+	return nvfs_window_end(rq, &w, r);
+}
+
+ssize_t nvfs_windows(struct nvfs_req *rq, size_t size)
 {
 	struct nvfs_mapping *m = rq->m;
 	size_t done = 0, max = (size_t)m->nblocks << NVFS_BLOCK_SHIFT;
@@ -326,9 +336,19 @@ static int nvfs_state_errno(enum nvfs_state state, bool write)
 	return -EBUSY;
 }
 
-/* start: when the request began, or 0 when the statistics were off then */
-static void nvfs_account(bool write, ssize_t r, u64 start)
+/* When the request began, or 0 while the statistics are off. */
+u64 nvfs_io_begin(bool write)
 {
+	nvfs_stat_inc(write ? NVFS_ST_OPS_WRITE : NVFS_ST_OPS_READ);
+	if (!READ_ONCE(nvfs_rw_stats_enabled))
+		return 0;
+	nvfs_stat_inc(write ? NVFS_ST_WRITE : NVFS_ST_READ);
+	return ktime_get_ns();
+}
+
+void nvfs_io_end(bool write, ssize_t r, u64 start)
+{
+	nvfs_stat_dec(write ? NVFS_ST_OPS_WRITE : NVFS_ST_OPS_READ);
 	if (r < 0) {
 		nvfs_stat_inc(write ? NVFS_ST_WRITE_ERR : NVFS_ST_READ_ERR);
 	} else if (start) {
@@ -346,77 +366,90 @@ static bool nvfs_is_sparse(const struct inode *inode)
 	       (u64)inode->i_blocks << SECTOR_SHIFT < (u64)i_size_read(inode);
 }
 
-static ssize_t nvfs_rw_file(struct file *file, const struct nvfs_ioctl_ioargs *a, bool write)
+/* The checks that need the file; on success rq has a reference to the mapping. */
+static int nvfs_req_check(struct nvfs_req *rq, const struct nvfs_ioctl_ioargs *a)
 {
-	struct nvfs_req rq = { .file = file, .pos = a->offset, .write = write };
+	bool write = rq->write;
 	enum nvfs_state state;
-	ssize_t r;
+	int r;
 
-	r = nvfs_check_mode(file, write);
+	r = nvfs_check_mode(rq->file, write);
 	if (!r)
-		r = nvfs_check_inode(file, a);
+		r = nvfs_check_inode(rq->file, a);
 	if (r)
 		return r;
-	rq.m = nvfs_mapping_get(a->cpuvaddr);
-	if (!rq.m) {
+	rq->m = nvfs_mapping_get(a->cpuvaddr);
+	if (!rq->m) {
 		nvfs_say("%s: 0x%llx is not the start of a mapping of this process (-EINVAL)\n",
 			 nvfs_dir(write), a->cpuvaddr);
 		return -EINVAL;
 	}
-	state = READ_ONCE(rq.m->state);
+	state = READ_ONCE(rq->m->state);
 	if (state != NVFS_READY) {
 		r = nvfs_state_errno(state, write);
 		goto put;
 	}
 	smp_rmb();	/* READY was set after what MAP filled in */
-	r = nvfs_check_file(file, a, write);
+	r = nvfs_check_file(rq->file, a, write);
 	if (!r)
-		r = nvfs_check_gpu(rq.m, a, write);
+		r = nvfs_check_gpu(rq->m, a, write);
 	if (!r)
-		r = nvfs_check_direct(file);
+		r = nvfs_check_direct(rq->file);
 	if (r)
 		goto put;
-	if (!write && nvfs_is_sparse(file_inode(file)))
+	if (!write && nvfs_is_sparse(file_inode(rq->file)))
 		nvfs_stat_inc(NVFS_ST_SPARSE);
-	rq.gpu_off = rq.m->page_off + a->devptroff;
-	r = nvfs_windows(&rq, a->size);
+	rq->gpu_off = rq->m->page_off + a->devptroff;
+	return 0;
 put:
-	nvfs_mapping_put(rq.m);
+	nvfs_mapping_put(rq->m);
 	return r;
 }
 
-/*
- * READ and WRITE. The result (bytes, or -errno) goes to args->ioctl_return; returns 0 or
- * the same -errno. Blocks until the drive is through.
- */
-int nvfs_rw(struct nvfs_ioctl_ioargs *a, bool write)
+int nvfs_req_open(struct nvfs_req *rq, const struct nvfs_ioctl_ioargs *a, bool write)
 {
-	struct file *file;
-	u64 start = 0;
-	ssize_t r;
+	int r = nvfs_check_range(a);
 
-	if (READ_ONCE(nvfs_rw_stats_enabled)) {
-		nvfs_stat_inc(write ? NVFS_ST_WRITE : NVFS_ST_READ);
-		start = ktime_get_ns();
-	}
-	nvfs_stat_inc(write ? NVFS_ST_OPS_WRITE : NVFS_ST_OPS_READ);
-	r = nvfs_check_range(a);
 	if (r) {
 		nvfs_say("%s: offset %lld and size %llu must be multiples of 4096 (-EINVAL)\n",
 			 nvfs_dir(write), a->offset, a->size);
-		goto out;
+		return r;
 	}
-	file = fget(a->fd);
-	if (!file) {
+	rq->pos = a->offset;
+	rq->write = write;
+	rq->file = fget(a->fd);
+	if (!rq->file) {
 		nvfs_say("%s: fd %d is not open (-EINVAL)\n", nvfs_dir(write), a->fd);
-		r = -EINVAL;
-		goto out;
+		return -EINVAL;
 	}
-	r = nvfs_rw_file(file, a, write);
-	fput(file);
-out:
-	nvfs_stat_dec(write ? NVFS_ST_OPS_WRITE : NVFS_ST_OPS_READ);
-	nvfs_account(write, r, start);
+	r = nvfs_req_check(rq, a);
+	if (r)
+		fput(rq->file);
+	return r;
+}
+
+void nvfs_req_close(struct nvfs_req *rq)
+{
+	nvfs_mapping_put(rq->m);
+	fput(rq->file);
+}
+
+/*
+ * READ and WRITE, synchronous. The result (bytes, or -errno) goes to args->ioctl_return;
+ * returns 0 or the same -errno. Blocks until the drive is through.
+ */
+int nvfs_rw(struct nvfs_ioctl_ioargs *a, bool write)
+{
+	u64 start = nvfs_io_begin(write);
+	struct nvfs_req rq;
+	ssize_t r;
+
+	r = nvfs_req_open(&rq, a, write);
+	if (!r) {
+		r = nvfs_windows(&rq, a->size);
+		nvfs_req_close(&rq);
+	}
+	nvfs_io_end(write, r, start);
 	a->ioctl_return = r;
 	return r < 0 ? r : 0;
 }

@@ -2,9 +2,10 @@
 /*
  * main.c - device nodes, ioctls, load and unload.
  *
- * Unload: an open file holds the module, a mapping holds its file, and a request holds
- * both, so rmmod fails at once while anything is in use. What may still run when it
- * succeeds is the teardown of mappings; that is waited for.
+ * Unload: an open file holds the module, a mapping holds its file, a synchronous request
+ * holds both, and an asynchronous one the module, so rmmod fails at once while anything is
+ * in use. What may still run when it succeeds is the last lines of asynchronous requests
+ * and the teardown of mappings; that is waited for.
  */
 #include <linux/cdev.h>
 #include <linux/device.h>
@@ -52,11 +53,20 @@ static long nvfs_ioctl_rw(void __user *arg, bool write)
 
 	if (copy_from_user(&a, arg, sizeof(a)))
 		return -EFAULT;
-	r = nvfs_rw(&a, write);
+	r = a.flags & NVFS_IO_SYNC ? nvfs_rw(&a, write) : nvfs_async_rw(&a, write);
 	/* the input stays as it was: only the result is written back */
 	if (put_user(a.ioctl_return, &((struct nvfs_ioctl_ioargs __user *)arg)->ioctl_return))
 		return -EFAULT;
 	return r ? -EPERM : 0;
+}
+
+static long nvfs_ioctl_batch(void __user *arg)
+{
+	struct nvfs_ioctl_batch b;
+
+	if (copy_from_user(&b, arg, sizeof(b)))
+		return -EFAULT;
+	return nvfs_batch(&b);
 }
 
 static long nvfs_ioctl_map(void __user *arg)
@@ -89,6 +99,8 @@ static long nvfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return nvfs_ioctl_rw(argp, true);
 	case NVFS_IOCTL_MAP:
 		return nvfs_ioctl_map(argp);
+	case NVFS_IOCTL_BATCH_IO:
+		return nvfs_ioctl_batch(argp);
 	}
 	return -ENOTTY;
 }
@@ -175,9 +187,12 @@ static int __init nvfs_init(void)
 	r = nvfs_mapping_init();
 	if (r)
 		return r;
-	r = nvfs_peers_init();
+	r = nvfs_async_init();
 	if (r)
 		goto mapping;
+	r = nvfs_peers_init();
+	if (r)
+		goto async;
 	r = nvfs_hooks_init();
 	if (r)
 		goto peers;
@@ -196,6 +211,8 @@ hooks:
 	nvfs_hooks_exit();
 peers:
 	nvfs_peers_exit();
+async:
+	nvfs_async_exit();
 mapping:
 	nvfs_mapping_exit();
 	return r;
@@ -207,6 +224,7 @@ static void __exit nvfs_exit(void)
 	nvfs_mapping_flush();
 	nvfs_proc_exit();
 	nvfs_hooks_exit();
+	nvfs_async_exit();
 	nvfs_mapping_exit();
 	nvfs_peers_exit();
 }

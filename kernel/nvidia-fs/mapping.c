@@ -214,6 +214,7 @@ int nvfs_mmap(struct file *file, struct vm_area_struct *vma)
 	m->vma_size = len;
 	kref_init(&m->ref);
 	spin_lock_init(&m->lock);
+	mutex_init(&m->sparse_lock);
 	init_waitqueue_head(&m->idle);
 	INIT_LIST_HEAD(&m->waiters);
 	INIT_LIST_HEAD(&m->pinned);
@@ -345,6 +346,7 @@ out:
 /* Wait until every mapping whose last reference went before this call is torn down. */
 void nvfs_mapping_flush(void)
 {
+	nvfs_async_flush();	/* what has told its fence holds a reference a moment longer */
 	flush_workqueue(nvfs_teardown_wq);
 }
 

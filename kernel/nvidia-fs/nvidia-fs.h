@@ -52,6 +52,8 @@
  *   READY     REVOKED   GPU driver's free callback   waits until `users` is 0
  *   FREE, INIT, READY, REVOKED -> CLOSED             munmap, exit; does not wait
  *
+ * A request in flight may be asynchronous: it has no task then, see async.c.
+ *
  * Only READY takes new requests. Requests in flight end by themselves: they hold `users`
  * (keeps the pin usable) and a reference (keeps the object). CLOSED has no way out; the
  * last reference queues the teardown, which runs in a work item because it sleeps and
@@ -119,6 +121,8 @@ struct nvfs_mapping {
 	wait_queue_head_t idle;		/* users == 0 */
 	unsigned long *busy;		/* bitmap of blocks that a request owns */
 	struct list_head waiters;	/* requests that wait for blocks, first come first served */
+	bool async;		/* the fence page belongs to an asynchronous request; lock */
+	struct mutex sparse_lock;	/* the hole list of the fence page; a leaf */
 
 	/* set by MAP before READY, constant until the teardown */
 	bool mapped;			/* MAP succeeded: there is something to tear down */
@@ -165,6 +169,7 @@ void nvfs_blocks_wake_all(struct nvfs_mapping *m);
 u32 nvfs_blocks_bvec(struct nvfs_mapping *m, u32 first, u32 n, struct bio_vec *bv, u32 max);
 u32 nvfs_blocks_unmapped(struct nvfs_mapping *m, u32 first, size_t len, u32 *regions);
 void nvfs_blocks_mark(struct nvfs_mapping *m, u64 pos, u32 len);
+void *nvfs_block_addr(const struct nvfs_mapping *m, u32 blk);
 
 /* gpu.c: the only file that calls nvidia_p2p_* */
 int nvfs_gpu_get(void);
@@ -205,6 +210,24 @@ void nvfs_hooks_show_reasons(struct seq_file *s);
 /* io.c */
 int nvfs_rw(struct nvfs_ioctl_ioargs *args, bool write);
 
+/* async.c */
+struct nvfs_async;
+struct nvfs_async *nvfs_async_prepare(const struct nvfs_ioctl_ioargs *a, bool write);
+ssize_t nvfs_async_submit(struct nvfs_async *x);
+void nvfs_async_drop(struct nvfs_async *x, int r);
+int nvfs_async_rw(struct nvfs_ioctl_ioargs *args, bool write);
+void nvfs_async_flush(void);
+int nvfs_async_init(void);
+void nvfs_async_exit(void);
+
+/* batch.c */
+int nvfs_batch(const struct nvfs_ioctl_batch *b);
+
+/* fence.c */
+void nvfs_fence_state(struct nvfs_mapping *m, u32 state);
+void nvfs_fence_signal(struct nvfs_mapping *m, s64 result, u64 value);
+size_t nvfs_fence_holes(struct nvfs_mapping *m, loff_t pos, u32 first, size_t len);
+
 /* proc.c */
 int nvfs_proc_init(void);
 void nvfs_proc_exit(void);
@@ -220,6 +243,8 @@ enum nvfs_stat {
 	NVFS_ST_MIXED, NVFS_ST_SG_EXT, NVFS_ST_DMA_MAP_ERR, NVFS_ST_DMA_REF_ERR,
 	NVFS_ST_SPARSE, NVFS_ST_SPARSE_IO, NVFS_ST_SPARSE_HOLES, NVFS_ST_SPARSE_BLOCKS,
 	NVFS_ST_READ_NS, NVFS_ST_WRITE_NS, NVFS_ST_OPS_READ, NVFS_ST_OPS_WRITE,
+	NVFS_ST_BATCH, NVFS_ST_BATCH_OK, NVFS_ST_BATCH_ERR, NVFS_ST_BATCH_NS,
+	NVFS_ST_OPS_BATCH,
 	NVFS_ST_OPENS, NVFS_ST_SHADOW_BYTES,
 	NVFS_ST_COUNT,
 };

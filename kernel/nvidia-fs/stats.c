@@ -21,6 +21,7 @@ static bool nvfs_stat_is_gauge(enum nvfs_stat which)
 	case NVFS_ST_MAP_ACTIVE:
 	case NVFS_ST_OPS_READ:
 	case NVFS_ST_OPS_WRITE:
+	case NVFS_ST_OPS_BATCH:
 	case NVFS_ST_OPENS:
 	case NVFS_ST_SHADOW_BYTES:
 		return true;
@@ -67,6 +68,18 @@ static void show_speed(struct seq_file *s, const char *name, enum nvfs_stat ok,
 
 	seq_printf(s, "%s\t\t\t\t: Bandwidth(MiB/s)=%llu Avg-Latency(usec)=%llu\n", name,
 		   us ? div64_u64(mib * USEC_PER_SEC, us) : 0, n ? div64_u64(us, n) : 0);
+}
+
+static void show_batches(struct seq_file *s)
+{
+	u64 ok = nvfs_stat_sum(NVFS_ST_BATCH_OK);
+	u64 us = div_u64(nvfs_stat_sum(NVFS_ST_BATCH_NS), NSEC_PER_USEC);
+
+	seq_puts(s, "Batches\t\t\t\t: ");
+	show(s, "n", NVFS_ST_BATCH, ' ');
+	show(s, "ok", NVFS_ST_BATCH_OK, ' ');
+	show(s, "err", NVFS_ST_BATCH_ERR, ' ');
+	seq_printf(s, "Avg-Submit-Latency(usec)=%llu\n", ok ? div64_u64(us, ok) : 0);
 }
 
 static void show_reads(struct seq_file *s)
@@ -120,7 +133,7 @@ void nvfs_stats_show(struct seq_file *s)
 	seq_printf(s, "Active Process: %lld\n",
 		   div_s64(nvfs_stat_sum(NVFS_ST_OPENS), nvfs_device_count ?: 1));
 	if (nvfs_rw_stats_enabled)
-		seq_puts(s, "Batches\t\t\t\t: n=0 ok=0 err=0 Avg-Submit-Latency(usec)=0\n");
+		show_batches(s);
 	show_reads(s);
 	show_writes(s);
 	seq_puts(s, "Mmap\t\t\t\t: ");
@@ -144,5 +157,5 @@ void nvfs_stats_show(struct seq_file *s)
 	seq_puts(s, "Ops\t\t\t\t: ");
 	show(s, "Read", NVFS_ST_OPS_READ, ' ');
 	show(s, "Write", NVFS_ST_OPS_WRITE, ' ');
-	seq_puts(s, "BatchIO=0\n");
+	show(s, "BatchIO", NVFS_ST_OPS_BATCH, '\n');
 }

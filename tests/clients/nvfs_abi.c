@@ -275,7 +275,7 @@ static void other_rows(void)
 	errno_row("MAP, address 0", NVFS_IOCTL_MAP, NULL, EFAULT);
 	errno_row("MAP, kernel address", NVFS_IOCTL_MAP, (void *)0xffff888000000000UL, EFAULT);
 	errno_row("READ, cut off by a hole", NVFS_IOCTL_READ, edge + 4096 - 72, EFAULT);
-	errno_row("BATCH_IO (not made yet)", NVFS_IOCTL_BATCH_IO, &b, ENOTTY);
+	errno_row("BATCH_IO without entries", NVFS_IOCTL_BATCH_IO, &b, EINVAL);
 
 	/* only the command's own structure is read: nothing behind it need be there */
 	good_io(&a);

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "nvfs_client.h"
@@ -259,6 +260,46 @@ ssize_t nvfs_read(struct nvfs_map *map, int fd, size_t size, off_t file_off, uin
 ssize_t nvfs_write(struct nvfs_map *map, int fd, size_t size, off_t file_off, uint64_t gpu_off)
 {
 	return move(map, true, fd, size, file_off, gpu_off);
+}
+
+int nvfs_start(struct nvfs_map *map, bool write, int fd, size_t size, off_t file_off,
+	       uint64_t gpu_off, uint64_t value)
+{
+	struct nvfs_ioctl_ioargs args = { 0 };
+	ssize_t now;
+	int err;
+
+	err = nvfs_fill_file(&args, fd);
+	args.cpuvaddr = (uintptr_t)map->cpu;
+	args.offset = file_off;
+	args.size = size;
+	args.devptroff = gpu_off;
+	args.end_fence_value = value;
+	if (!err)
+		err = nvfs_submit(map->nv->fd[0], write, &args, &now);
+	if (err)
+		nvfs_explain_io(map, write, fd, size, file_off, gpu_off, err);
+	return err;
+}
+
+bool nvfs_over(const struct nvfs_map *map, uint64_t value)
+{
+	return __atomic_load_n(&map->fence->end_fence_val, __ATOMIC_ACQUIRE) == value;
+}
+
+ssize_t nvfs_wait(const struct nvfs_map *map, uint64_t value, double seconds)
+{
+	struct timespec now, end, pause = { .tv_nsec = 50000 };
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += (time_t)seconds;
+	while (!nvfs_over(map, value)) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (now.tv_sec > end.tv_sec)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+	}
+	return map->fence->result;
 }
 
 long nvfs_stat(const char *proc, const char *line, const char *field)

@@ -57,6 +57,16 @@ ssize_t nvfs_read(struct nvfs_map *map, int fd, size_t size, off_t file_off, uin
 ssize_t nvfs_write(struct nvfs_map *map, int fd, size_t size, off_t file_off, uint64_t gpu_off);
 
 /*
+ * One asynchronous request; value: not 0, and not what the fence page holds. 0 when it is
+ * under way or over (nvfs_wait() tells), -errno when it was refused.
+ */
+int nvfs_start(struct nvfs_map *map, bool write, int fd, size_t size, off_t file_off,
+	       uint64_t gpu_off, uint64_t value);
+/* Its result, once the fence page has the value; -ETIMEDOUT after so many seconds. */
+ssize_t nvfs_wait(const struct nvfs_map *map, uint64_t value, double seconds);
+bool nvfs_over(const struct nvfs_map *map, uint64_t value);
+
+/*
  * One ioctl with the caller's values. 0 with *result the bytes, or -errno: the code from
  * the structure where the ioctl says EPERM, the ioctl's own errno otherwise.
  */

@@ -2,13 +2,16 @@
 /*
  * nvfs_life.c - the ends a mapping can come to in the middle of I/O.
  *
- *   nvfs_life MODE --file F [--rounds N] [--seed X] [--persistent]
+ *   nvfs_life MODE --file F [--rounds N] [--seed X] [--persistent] [--async]
  *
  *   kill     a child with I/O in several threads is killed with SIGKILL
  *   exit     it ends by itself, with the threads still busy
  *   munmap   the carrier range is unmapped under the threads
  *   free     the GPU memory is freed under the threads
  *   close    all nodes are closed under the threads; the mapping must go on working
+ *
+ * --async: each thread has a mapping of its own to the same memory and asynchronous
+ * requests on it, which nobody waits for when the process ends.
  *
  * After each round the memory must be poison again, which the driver makes it when it is
  * given back: a drive that still wrote after the free would show there. A request ends
@@ -41,12 +44,13 @@ struct life {
 	const char *mode, *file;
 	int rounds;
 	uint64_t seed;
-	bool persistent;
+	bool persistent, async;
 
 	struct nvfs nv;
 	struct t_gpu dev;
 	CUdeviceptr gpu;
-	struct nvfs_map map;
+	struct nvfs_map map[THREADS];	/* the first one, or with --async one a thread */
+	atomic_int started;
 	int fd;
 	atomic_bool stop;
 	atomic_bool ended;	/* the mapping's end was ordered: errors are fair now */
@@ -67,11 +71,35 @@ static void pause_us(unsigned int us)
 	nanosleep(&t, NULL);
 }
 
+/* A request that is never signalled is a hang: the caller would wait for ever. */
+static ssize_t request(struct life *l, struct nvfs_map *map, bool write, size_t n, size_t off,
+		       uint64_t *value)
+{
+	ssize_t got;
+	int err;
+
+	if (!l->async)
+		return write ? nvfs_write(map, l->fd, n, off, off) :
+			       nvfs_read(map, l->fd, n, off, off);
+	err = nvfs_start(map, write, l->fd, n, off, off, ++*value);
+	if (err)
+		return err;
+	got = nvfs_wait(map, *value, 20);
+	if (got == -ETIMEDOUT) {
+		fprintf(stderr, "the fence of a request of %zu was never signalled\n", n);
+		atomic_store(&l->bad, 1);
+	}
+	return got;
+}
+
 /* Reads and writes the same content, so that whatever is interrupted the file is right. */
 static void *work(void *arg)
 {
 	static const size_t sizes[] = { 4096, 65536, 1024 * 1024, SIZE };
 	struct life *l = arg;
+	int i = atomic_fetch_add(&l->started, 1) % THREADS;
+	struct nvfs_map *map = &l->map[l->async ? i : 0];
+	uint64_t value = 0;
 	uint64_t rnd = (uintptr_t)&rnd ^ l->seed;
 	size_t n, off;
 	ssize_t got;
@@ -80,7 +108,7 @@ static void *work(void *arg)
 	while (!atomic_load(&l->stop)) {
 		n = sizes[random_below(&rnd, 4)];
 		off = random_below(&rnd, (SIZE - n) / 65536 + 1) * 65536UL;
-		got = nvfs_read(&l->map, l->fd, n, off, off);
+		got = request(l, map, false, n, off, &value);
 		late = atomic_load(&l->ended);
 		if (got == (ssize_t)n)
 			atomic_fetch_add(&l->moved, 1);
@@ -94,7 +122,7 @@ static void *work(void *arg)
 		}
 		if (got < 0)
 			break;
-		got = nvfs_write(&l->map, l->fd, n, off, off);
+		got = request(l, map, true, n, off, &value);
 		if (got < 0 && atomic_load(&l->ended))
 			break;
 		if (got != (ssize_t)n) {
@@ -118,6 +146,7 @@ static void open_all(struct life *l)
 static void set_up(struct life *l)
 {
 	char *buf = malloc(SIZE);
+	int i;
 
 	if (!buf)
 		t_die("out of memory");
@@ -125,8 +154,9 @@ static void set_up(struct life *l)
 	t_pattern_fill(buf, SIZE, FILE_SEED, 0);
 	t_gpu_put(l->gpu, buf, SIZE);
 	free(buf);
-	if (nvfs_map(&l->nv, &l->map, l->gpu, SIZE, 0, l->dev.pdevinfo))
-		t_die("%s", nvfs_error());
+	for (i = 0; i < (l->async ? THREADS : 1); i++)
+		if (nvfs_map(&l->nv, &l->map[i], l->gpu, SIZE, 0, l->dev.pdevinfo))
+			t_die("%s", nvfs_error());
 }
 
 static void start(struct life *l, pthread_t *thread)
@@ -176,7 +206,25 @@ static int check_fresh(const char *when)
 
 static void end_by_munmap(struct life *l)
 {
-	munmap(l->map.cpu, l->map.shadow);
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		if (l->map[i].cpu)
+			munmap(l->map[i].cpu, l->map[i].shadow);
+}
+
+/* after the threads: with munmap the mapping itself is gone already */
+static void unmap_all(struct life *l, bool munmapped)
+{
+	int i;
+
+	for (i = 0; i < THREADS; i++) {
+		if (!munmapped)
+			nvfs_unmap(&l->map[i]);
+		else if (l->map[i].fence)
+			munmap(l->map[i].fence, 4096);
+	}
+	memset(l->map, 0, sizeof(l->map));
 }
 
 static void end_by_free(struct life *l)
@@ -209,10 +257,7 @@ static int round_here(struct life *l, unsigned int us)
 	if (freed && !l->persistent && check_fresh("after cuMemFree"))
 		atomic_store(&l->bad, 1);
 	join(l, thread);
-	if (munmapped)
-		munmap(l->map.fence, 4096);
-	else
-		nvfs_unmap(&l->map);
+	unmap_all(l, munmapped);
 	if (!freed)
 		t_gpu_free(l->gpu);
 	if (!l->nv.nfds && nvfs_open(&l->nv, NULL, NULL))
@@ -298,7 +343,7 @@ int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
 		{ "file", 1, 0, 'f' }, { "rounds", 1, 0, 'r' }, { "seed", 1, 0, 'x' },
-		{ "persistent", 0, 0, 'p' }, { 0 },
+		{ "persistent", 0, 0, 'p' }, { "async", 0, 0, 'a' }, { 0 },
 	};
 	static const char *const modes[] = { "kill", "exit", "munmap", "free", "close" };
 	struct life l = { .rounds = 20, .seed = 1 };
@@ -314,12 +359,13 @@ int main(int argc, char **argv)
 		case 'r': l.rounds = atoi(optarg); break;
 		case 'x': l.seed = strtoull(optarg, NULL, 0); break;
 		case 'p': l.persistent = true; break;
+		case 'a': l.async = true; break;
 		default: l.mode = NULL;
 		}
 	}
 	if (!l.mode || !l.file) {
 		fputs("usage: nvfs_life kill|exit|munmap|free|close --file F [--rounds N]\n"
-		      "                 [--seed X] [--persistent]\n", stderr);
+		      "                 [--seed X] [--persistent] [--async]\n", stderr);
 		return 2;
 	}
 	return run(&l);
