@@ -179,6 +179,60 @@ struct nvfs_fence_page {
 #define NVFS_IOCTL_CLEAR_RDMA_REG_INFO NVFS_IOCTL(7)
 #define NVFS_IOCTL_BATCH_IO NVFS_IOCTL(8)
 
+/*
+ * Numbers from 32 on are ours, none of the original's. Ask QUERY first: a module that does
+ * not know it answers ENOTTY. These calls return 0, or -1 with their own errno.
+ */
+#define NVFS_IOCTL_OGDS_QUERY NVFS_IOCTL(32)
+#define NVFS_IOCTL_OGDS_UNMAP NVFS_IOCTL(33)
+#define NVFS_IOCTL_OGDS_RW NVFS_IOCTL(34)
+
+#define NVFS_OGDS_VERSION 1
+#define NVFS_OGDS_QUERY_MIN 16		/* size, version and features */
+
+#define NVFS_OGDS_MANY (1ULL << 0)	/* many synchronous requests on one mapping at a time */
+#define NVFS_OGDS_ASYNC (1ULL << 1)
+#define NVFS_OGDS_ASYNC_LONG (1ULL << 2) /* ... of any length, not one window only */
+#define NVFS_OGDS_BATCH (1ULL << 3)	/* with a code for each entry that is refused */
+#define NVFS_OGDS_SPARSE (1ULL << 4)	/* holes are listed in the fence page */
+#define NVFS_OGDS_COMPAT32 (1ULL << 5)	/* 32-bit callers */
+#define NVFS_OGDS_RDMA (1ULL << 6)
+#define NVFS_OGDS_UNMAP (1ULL << 7)
+#define NVFS_OGDS_WITNESS (1ULL << 8)	/* NVFS_IOCTL_OGDS_RW */
+#define NVFS_OGDS_FEATURES 0x1ffULL	/* all of them */
+
+struct nvfs_ogds_query {
+	__u32 size;		/* in: bytes there is room for, 16 or more; out: bytes known */
+	__u32 version;		/* NVFS_OGDS_VERSION */
+	__u64 features;		/* NVFS_OGDS_* */
+	__u32 max_batch;	/* entries */
+	__u32 max_window;	/* bytes that a mapping of a node can have */
+	__u8 reserved[40];	/* bytes 24..63, 0 */
+} __attribute__((packed, aligned(8)));
+
+/*
+ * UNMAP: releases the GPU memory of a mapping, and returns when it is released: after the
+ * requests in flight. The address range stays the caller's, without use, until munmap.
+ */
+struct nvfs_ogds_unmap {
+	__u64 cpuvaddr;		/* as in MAP */
+	__u32 flags;		/* 0 */
+	__u32 reserved;		/* bytes 12..15, 0 */
+} __attribute__((packed, aligned(8)));
+
+/*
+ * RW: a synchronous READ or WRITE (by the operation type in io.flags) that tells which way
+ * the bytes went. Answers as READ and WRITE do; the witness is there after a failure, too.
+ */
+struct nvfs_ogds_rw {
+	struct nvfs_ioctl_ioargs io;
+	__u64 dma_bytes;	/* out: whose DMA addresses a storage driver took, in sectors */
+	__u64 cpu_bytes;	/* out: that the file system moved by CPU */
+	__u32 drives;		/* out: storage functions that took addresses */
+	__u32 reserved;		/* bytes 100..103, 0 */
+	char driver[24];	/* out: name of their driver, NUL-terminated; of the first one */
+} __attribute__((packed, aligned(8)));
+
 #define NVFS_ABI_AT(type, member, off) NVFS_ABI_ASSERT(offsetof(struct type, member) == (off))
 
 NVFS_ABI_ASSERT(NVFS_IOCTL_REMOVE == 0x40047401);
@@ -239,6 +293,22 @@ NVFS_ABI_AT(nvfs_ioctl_set_rdma, nkeys, 100);
 NVFS_ABI_ASSERT(sizeof(struct nvfs_ioctl_get_rdma) == 64);
 NVFS_ABI_AT(nvfs_ioctl_get_rdma, info, 16);
 NVFS_ABI_ASSERT(sizeof(struct nvfs_ioctl_clear_rdma) == 8);
+
+NVFS_ABI_ASSERT(NVFS_IOCTL_OGDS_QUERY == 0x40047420);
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ogds_query) == 64);
+NVFS_ABI_AT(nvfs_ogds_query, features, 8);
+NVFS_ABI_AT(nvfs_ogds_query, max_batch, 16);
+NVFS_ABI_AT(nvfs_ogds_query, max_window, 20);
+NVFS_ABI_ASSERT(NVFS_IOCTL_OGDS_UNMAP == 0x40047421);
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ogds_unmap) == 16);
+NVFS_ABI_AT(nvfs_ogds_unmap, flags, 8);
+NVFS_ABI_AT(nvfs_ogds_unmap, reserved, 12);
+NVFS_ABI_ASSERT(NVFS_IOCTL_OGDS_RW == 0x40047422);
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ogds_rw) == 128);
+NVFS_ABI_AT(nvfs_ogds_rw, dma_bytes, 80);
+NVFS_ABI_AT(nvfs_ogds_rw, cpu_bytes, 88);
+NVFS_ABI_AT(nvfs_ogds_rw, drives, 96);
+NVFS_ABI_AT(nvfs_ogds_rw, driver, 104);
 
 NVFS_ABI_ASSERT(sizeof(struct nvfs_fence_page) == 3120);
 NVFS_ABI_AT(nvfs_fence_page, result, 8);

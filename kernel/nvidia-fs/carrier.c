@@ -20,6 +20,7 @@
 #include <linux/xarray.h>
 
 #include "nvidia-fs.h"
+#include "io.h"
 #include "sectors.h"
 
 #define NVFS_CARRIER_ORDER 9		/* 2 MiB where a page has 4 KiB */
@@ -84,9 +85,11 @@ int nvfs_carriers_alloc(struct nvfs_mapping *m, u32 nblocks)
 	m->gpu_blk = kvmalloc_array(nblocks, sizeof(*m->gpu_blk), GFP_KERNEL_ACCOUNT);
 	m->sectors = kvzalloc(nblocks, GFP_KERNEL_ACCOUNT);
 	m->busy = bitmap_zalloc(nblocks, GFP_KERNEL_ACCOUNT);
-	if (!m->carriers || !m->gpu_blk || !m->sectors || !m->busy)
+	m->by = kvmalloc(nblocks, GFP_KERNEL_ACCOUNT);
+	if (!m->carriers || !m->gpu_blk || !m->sectors || !m->busy || !m->by)
 		return -ENOMEM;
 	memset32(m->gpu_blk, NVFS_NO_GPU_BLOCK, nblocks);
+	memset(m->by, NVFS_NO_PEER, nblocks);
 	m->nblocks = nblocks;
 
 	while (done < pages) {
@@ -117,10 +120,12 @@ void nvfs_carriers_free(struct nvfs_mapping *m)
 	kvfree(m->carriers);
 	kvfree(m->gpu_blk);
 	kvfree(m->sectors);
+	kvfree(m->by);
 	bitmap_free(m->busy);
 	m->carriers = NULL;
 	m->gpu_blk = NULL;
 	m->sectors = NULL;
+	m->by = NULL;
 	m->busy = NULL;
 	m->nblocks = 0;
 }
@@ -295,4 +300,28 @@ u32 nvfs_blocks_unmapped(struct nvfs_mapping *m, u32 first, size_t len, u32 *reg
 void nvfs_blocks_mark(struct nvfs_mapping *m, u64 pos, u32 len)
 {
 	nvfs_sectors_mark(m->sectors, pos, len);
+}
+
+/* ... and the driver is the one of the peer in this slot. After nvfs_blocks_mark(). */
+void nvfs_blocks_by(struct nvfs_mapping *m, u64 pos, u32 len, unsigned int slot)
+{
+	u32 b0 = pos >> NVFS_BLOCK_SHIFT;
+
+	memset(m->by + b0, slot, ((pos + len - 1) >> NVFS_BLOCK_SHIFT) - b0 + 1);
+}
+
+/* Add to w which way the first len bytes of a range went. */
+void nvfs_blocks_witness(struct nvfs_mapping *m, u32 first, size_t len, struct nvfs_witness *w)
+{
+	u32 n = DIV_ROUND_UP_ULL(len, NVFS_BLOCK_SIZE), i;
+	u64 dma = 0;
+
+	for (i = first; i < first + n; i++) {
+		dma += (u64)hweight8(m->sectors[i]) << SECTOR_SHIFT;
+		if (m->sectors[i] && m->by[i] < NVFS_MAX_PEERS)
+			w->slots |= BIT_ULL(m->by[i]);
+	}
+	dma = min_t(u64, dma, len);	/* the last sector is moved whole */
+	w->dma_bytes += dma;
+	w->cpu_bytes += len - dma;
 }

@@ -153,6 +153,7 @@ static int nvfs_v1_map_one(struct nvfs_peer *peer, struct scatterlist *sg)
 	sg_dma_len(sg) = sg->length;
 	kref_get(&pl.m->ref);	/* the request holds one, so this never finds zero */
 	nvfs_blocks_mark(pl.m, pl.pos, sg->length);
+	nvfs_blocks_by(pl.m, pl.pos, sg->length, peer->slot);
 	return 0;
 }
 

@@ -252,6 +252,8 @@ ssize_t nvfs_window_end(const struct nvfs_req *rq, struct nvfs_window *w, ssize_
 		kvfree(w->bv);
 	if (r <= 0)
 		goto give;
+	if (rq->witness)
+		nvfs_blocks_witness(m, first, r, rq->witness);
 	bad = nvfs_blocks_unmapped(m, first, r, &regions);
 	if (bad) {
 		if (!rq->write) {
@@ -417,6 +419,7 @@ int nvfs_req_open(struct nvfs_req *rq, const struct nvfs_ioctl_ioargs *a, bool w
 	}
 	rq->pos = a->offset;
 	rq->write = write;
+	rq->witness = NULL;
 	rq->file = fget(a->fd);
 	if (!rq->file) {
 		nvfs_say("%s: fd %d is not open (-EINVAL)\n", nvfs_dir(write), a->fd);

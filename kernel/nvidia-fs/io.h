@@ -13,12 +13,20 @@
 
 #define NVFS_BVECS_INLINE 8
 
+/* Which way the bytes of a request went. */
+struct nvfs_witness {
+	u64 dma_bytes;
+	u64 cpu_bytes;
+	u64 slots;		/* bit n: the peer of slot n took addresses */
+};
+
 struct nvfs_req {
 	struct nvfs_mapping *m;
 	struct file *file;
 	loff_t pos;		/* in the file */
 	u64 gpu_off;		/* in the pinned range */
 	bool write;
+	struct nvfs_witness *witness;	/* or NULL */
 };
 
 /* Carrier blocks that one submission owns, and the bvecs that name them. */

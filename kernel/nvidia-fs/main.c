@@ -69,6 +69,37 @@ static long nvfs_ioctl_batch(void __user *arg)
 	return nvfs_batch(&b);
 }
 
+static long nvfs_ioctl_set_rdma(void __user *arg)
+{
+	struct nvfs_ioctl_set_rdma s;
+
+	if (copy_from_user(&s, arg, sizeof(s)))
+		return -EFAULT;
+	return nvfs_rdma_set(&s);
+}
+
+static long nvfs_ioctl_get_rdma(void __user *arg)
+{
+	struct nvfs_ioctl_get_rdma g;
+	int r;
+
+	if (copy_from_user(&g, arg, sizeof(g)))
+		return -EFAULT;
+	r = nvfs_rdma_get(&g);
+	if (!r && copy_to_user(arg, &g, sizeof(g)))
+		r = -EFAULT;
+	return r;
+}
+
+static long nvfs_ioctl_clear_rdma(void __user *arg)
+{
+	struct nvfs_ioctl_clear_rdma c;
+
+	if (copy_from_user(&c, arg, sizeof(c)))
+		return -EFAULT;
+	return nvfs_rdma_clear(c.cpuvaddr);
+}
+
 static long nvfs_ioctl_map(void __user *arg)
 {
 	struct nvfs_ioctl_map a;
@@ -101,6 +132,18 @@ static long nvfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return nvfs_ioctl_map(argp);
 	case NVFS_IOCTL_BATCH_IO:
 		return nvfs_ioctl_batch(argp);
+	case NVFS_IOCTL_SET_RDMA_REG_INFO:
+		return nvfs_ioctl_set_rdma(argp);
+	case NVFS_IOCTL_GET_RDMA_REG_INFO:
+		return nvfs_ioctl_get_rdma(argp);
+	case NVFS_IOCTL_CLEAR_RDMA_REG_INFO:
+		return nvfs_ioctl_clear_rdma(argp);
+	case NVFS_IOCTL_OGDS_QUERY:
+		return nvfs_ogds_query(argp);
+	case NVFS_IOCTL_OGDS_UNMAP:
+		return nvfs_ogds_unmap(argp);
+	case NVFS_IOCTL_OGDS_RW:
+		return nvfs_ogds_rw(argp);
 	}
 	return -ENOTTY;
 }
@@ -111,6 +154,7 @@ static const struct file_operations nvfs_fops = {
 	.release = nvfs_release,
 	.mmap = nvfs_mmap,
 	.unlocked_ioctl = nvfs_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,	/* the structures are the same for 32 bits */
 };
 
 #ifdef HAVE_CLASS_DEVNODE_CONST

@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "nvidia-fs.h"
@@ -112,13 +113,9 @@ static void nvfs_vma_open(struct vm_area_struct *vma)
 	vma->vm_private_data = NULL;
 }
 
-static void nvfs_vma_close(struct vm_area_struct *vma)
+/* Nobody finds it any more, and it takes no new request. Drops the VMA's reference. */
+static void nvfs_mapping_close(struct nvfs_mapping *m)
 {
-	struct nvfs_mapping *m = vma->vm_private_data;
-
-	if (!m)
-		return;
-	vma->vm_private_data = NULL;
 	nvfs_stat_inc(NVFS_ST_MUNMAP);
 	spin_lock(&nvfs_hash_lock);
 	hash_del_rcu(&m->node);
@@ -129,6 +126,15 @@ static void nvfs_vma_close(struct vm_area_struct *vma)
 	spin_unlock(&m->lock);
 	nvfs_blocks_wake_all(m);
 	nvfs_mapping_put(m);
+}
+
+static void nvfs_vma_close(struct vm_area_struct *vma)
+{
+	struct nvfs_mapping *m = vma->vm_private_data;
+
+	vma->vm_private_data = NULL;
+	if (m)
+		nvfs_mapping_close(m);
 }
 
 /* The handle is one piece: an unmap or mprotect of a part of it is refused. */
@@ -340,6 +346,53 @@ put:
 	nvfs_mapping_put(m);
 out:
 	nvfs_stat_inc(r ? NVFS_ST_MAP_ERR : NVFS_ST_MAP_OK);
+	return r;
+}
+
+/* Take the mapping from its VMA, which stays as a range without use. */
+static int nvfs_unmap_vma(struct nvfs_mapping *m)
+{
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
+	int r = -EINVAL;
+
+	if (mmap_write_lock_killable(mm))
+		return -EINTR;
+	vma = find_vma(mm, m->cpuvaddr);
+	if (vma && vma->vm_ops == &nvfs_vm_ops && vma->vm_private_data == m) {
+		r = READ_ONCE(m->state) == NVFS_INIT ? -EBUSY : 0;
+		if (!r) {
+			vma->vm_private_data = NULL;
+			nvfs_mapping_close(m);
+		}
+	}
+	mmap_write_unlock(mm);
+	return r;
+}
+
+/*
+ * UNMAP: 0 when the GPU memory is released. -EINTR when the caller is being killed; then it
+ * is released a moment later, as after munmap. Waits for the requests in flight.
+ */
+int nvfs_unmap(u64 cpuvaddr)
+{
+	struct nvfs_mapping *m = nvfs_mapping_get(cpuvaddr);
+	int r;
+
+	if (!m) {
+		nvfs_say("UNMAP: 0x%llx is not the start of a mapping of this process (-EINVAL)\n",
+			 cpuvaddr);
+		return -EINVAL;
+	}
+	r = nvfs_unmap_vma(m);
+	if (!r)
+		r = wait_event_killable(m->idle, !READ_ONCE(m->users)) ? -EINTR : 0;
+	/* who has left still holds a reference for a few instructions; nobody gets a new one */
+	while (!r && kref_read(&m->ref) > 1)
+		r = schedule_timeout_killable(1) && fatal_signal_pending(current) ? -EINTR : 0;
+	nvfs_mapping_put(m);
+	if (!r)
+		nvfs_mapping_flush();
 	return r;
 }
 

@@ -39,6 +39,7 @@
 
 #define NVFS_MAX_PEERS 64
 #define NVFS_NO_GPU_BLOCK U32_MAX
+#define NVFS_NO_PEER 0xff
 
 /*
  * States of a mapping; changed under nvfs_mapping.lock only.
@@ -51,6 +52,7 @@
  *   INIT      REVOKED   GPU driver's free callback   MAP then fails with -EIO
  *   READY     REVOKED   GPU driver's free callback   waits until `users` is 0
  *   FREE, INIT, READY, REVOKED -> CLOSED             munmap, exit; does not wait
+ *   FREE, READY, REVOKED -> CLOSED                   UNMAP; waits for the last reference
  *
  * A request in flight may be asynchronous: it has no task then, see async.c.
  *
@@ -123,6 +125,7 @@ struct nvfs_mapping {
 	struct list_head waiters;	/* requests that wait for blocks, first come first served */
 	bool async;		/* the fence page belongs to an asynchronous request; lock */
 	struct mutex sparse_lock;	/* the hole list of the fence page; a leaf */
+	struct nvfs_rdma_info rdma;	/* lock; zeros: none */
 
 	/* set by MAP before READY, constant until the teardown */
 	bool mapped;			/* MAP succeeded: there is something to tear down */
@@ -141,6 +144,7 @@ struct nvfs_mapping {
 	 */
 	u32 *gpu_blk;
 	u8 *sectors;
+	u8 *by;			/* per block: slot of the peer that mapped it last; likewise */
 
 	struct list_head pinned;	/* nvfs_pinned; nvfs_topo_lock */
 	unsigned long peer_gen;		/* nvfs_topo_lock; read racily as a hint */
@@ -155,6 +159,7 @@ void nvfs_mapping_put(struct nvfs_mapping *m);
 bool nvfs_mapping_enter(struct nvfs_mapping *m, enum nvfs_state *why);
 void nvfs_mapping_leave(struct nvfs_mapping *m);
 int nvfs_map(struct nvfs_ioctl_map *args);
+int nvfs_unmap(u64 cpuvaddr);
 void nvfs_mapping_flush(void);
 int nvfs_mapping_init(void);
 void nvfs_mapping_exit(void);
@@ -169,6 +174,9 @@ void nvfs_blocks_wake_all(struct nvfs_mapping *m);
 u32 nvfs_blocks_bvec(struct nvfs_mapping *m, u32 first, u32 n, struct bio_vec *bv, u32 max);
 u32 nvfs_blocks_unmapped(struct nvfs_mapping *m, u32 first, size_t len, u32 *regions);
 void nvfs_blocks_mark(struct nvfs_mapping *m, u64 pos, u32 len);
+void nvfs_blocks_by(struct nvfs_mapping *m, u64 pos, u32 len, unsigned int slot);
+struct nvfs_witness;
+void nvfs_blocks_witness(struct nvfs_mapping *m, u32 first, size_t len, struct nvfs_witness *w);
 void *nvfs_block_addr(const struct nvfs_mapping *m, u32 blk);
 
 /* gpu.c: the only file that calls nvidia_p2p_* */
@@ -197,6 +205,7 @@ void nvfs_peer_missed(struct nvfs_mapping *m, struct device *dev);
 int nvfs_peers_map(struct nvfs_mapping *m);
 void nvfs_peers_unmap(struct nvfs_mapping *m);
 int nvfs_peers_refresh(struct nvfs_mapping *m);
+unsigned int nvfs_peers_named(u64 slots, char *driver, size_t len);
 
 /* hooks.c: storage drivers with the hook; hook_v1.c and hook_v2.c are what they call */
 int nvfs_hooks_init(void);
@@ -222,6 +231,16 @@ void nvfs_async_exit(void);
 
 /* batch.c */
 int nvfs_batch(const struct nvfs_ioctl_batch *b);
+
+/* rdma.c */
+int nvfs_rdma_set(const struct nvfs_ioctl_set_rdma *s);
+int nvfs_rdma_get(struct nvfs_ioctl_get_rdma *g);
+int nvfs_rdma_clear(u64 cpuvaddr);
+
+/* extend.c */
+long nvfs_ogds_query(void __user *arg);
+long nvfs_ogds_unmap(void __user *arg);
+long nvfs_ogds_rw(void __user *arg);
 
 /* fence.c */
 void nvfs_fence_state(struct nvfs_mapping *m, u32 state);

@@ -288,6 +288,22 @@ int nvfs_peers_refresh(struct nvfs_mapping *m)
 	return r;
 }
 
+/* How many peers stand in slots, and the name of the first one's driver. */
+unsigned int nvfs_peers_named(u64 slots, char *driver, size_t len)
+{
+	unsigned int i, n = 0;
+
+	rcu_read_lock();
+	for (i = 0; i < NVFS_MAX_PEERS; i++) {
+		struct nvfs_peer *p = slots & BIT_ULL(i) ? rcu_dereference(nvfs_peer[i]) : NULL;
+
+		if (p && !n++)
+			strscpy(driver, dev_driver_string(&p->pdev->dev), len);
+	}
+	rcu_read_unlock();
+	return n;
+}
+
 int nvfs_peers_init(void)
 {
 	int r = bus_register_notifier(&pci_bus_type, &nvfs_bus_nb);

@@ -59,6 +59,8 @@ struct slot {
 	bool torn;		/* its address range was changed: nothing is known */
 	int buf;
 	size_t size, skip;	/* of the MAP: bytes, start inside the buffer */
+	struct nvfs_fence_page *fence;	/* its own, so that asynchronous results are told apart */
+	uint64_t value;		/* of its last asynchronous request */
 };
 
 struct fuzz {
@@ -150,7 +152,7 @@ static void drop_slot(struct fuzz *f, struct slot *s)
 	reserve(s->cpu, s->len);
 	if (s->ready)
 		f->buf[s->buf].users--;
-	memset(s, 0, sizeof(*s));
+	memset(s, 0, offsetof(struct slot, fence));	/* the kernel may still write the page */
 }
 
 static void op_mmap(struct fuzz *f)
@@ -266,7 +268,7 @@ static void op_map(struct fuzz *f)
 	m.size = size;
 	m.cpuvaddr = (uintptr_t)s->cpu;
 	m.gpuvaddr = b->va + skip;
-	m.end_fence_addr = (uintptr_t)f->fence;
+	m.end_fence_addr = (uintptr_t)s->fence;
 	m.sbuf_block = s->len / 4096;
 	m.pdevinfo = rnd64(f);
 	m.is_bounce_buffer = rnd(f, 2);
@@ -386,12 +388,44 @@ static bool hopeless(const struct fuzz *f, const struct slot *s, bool write,
 	       (f->buf[s->buf].va + s->skip + a->devptroff) % 4096;
 }
 
+/*
+ * A request whose flags were changed may be asynchronous. Before the call: the fence page of
+ * the mapping that it names, without a value; NULL where it cannot be told.
+ */
+static struct nvfs_fence_page *arm(struct fuzz *f, const struct nvfs_ioctl_ioargs *a)
+{
+	int i;
+
+	for (i = 0; i < SLOTS; i++) {
+		if (f->slot[i].cpu && (uintptr_t)f->slot[i].cpu == a->cpuvaddr) {
+			f->slot[i].fence->end_fence_val = 0;
+			return f->slot[i].torn ? NULL : f->slot[i].fence;
+		}
+	}
+	return NULL;
+}
+
+/* After a success: nothing is in flight any more, so that what others verify stays. */
+static void settle(struct fuzz *f, const struct nvfs_ioctl_ioargs *a,
+		   struct nvfs_fence_page *fence)
+{
+	struct nvfs_map map = { .fence = fence };
+
+	if (a->flags & NVFS_IO_SYNC)
+		return;
+	if (!fence)
+		usleep(100000);
+	else if (nvfs_wait(&map, a->end_fence_value, 60) == -ETIMEDOUT)
+		bug(f, "a fence was never signalled", a->end_fence_value, a->size);
+}
+
 static void op_io(struct fuzz *f)
 {
 	bool write = !rnd(f, 3), mutated = rnd(f, 2), fine, verify;
 	struct slot *s = any_slot(f, true);
 	struct nvfs_ioctl_ioargs a = { 0 };
 	uint64_t seed = ++f->serial, inum, start;
+	struct nvfs_fence_page *fence;
 	size_t n, room;
 	int r;
 
@@ -425,6 +459,7 @@ static void op_io(struct fuzz *f)
 	if (mutated && write && a.offset >= 0 && a.offset < (off_t)FILE_SIZE)
 		a.offset = -4096;
 
+	fence = arm(f, &a);
 	r = call(f, write ? NVFS_IOCTL_WRITE : NVFS_IOCTL_READ, &a);
 	if (r && errno == EPERM && a.ioctl_return >= 0)
 		bug(f, "a request failed without a code", a.ioctl_return, a.size);
@@ -434,6 +469,8 @@ static void op_io(struct fuzz *f)
 		bug(f, "a hopeless request went through", a.ioctl_return, a.size);
 	if (!r && (a.ioctl_return < 0 || (uint64_t)a.ioctl_return > a.size))
 		bug(f, "success with a wrong count", a.ioctl_return, a.size);
+	if (!r)
+		settle(f, &a, fence);
 	atomic_fetch_add(r ? &f->t->io_bad : &f->t->io_good, 1);
 	if (r || !fine)
 		return;
@@ -445,6 +482,141 @@ static void op_io(struct fuzz *f)
 		verify_write(f, a.offset, n, seed);
 	else
 		verify_read(f, s, a.devptroff, a.offset, n);
+}
+
+/* -- asynchronous requests, batches, our own numbers -- */
+
+/* A good read of up to 64 KiB, asynchronous; false when the slot cannot. */
+static bool good_read(struct fuzz *f, struct slot *s, struct nvfs_ioctl_ioargs *a)
+{
+	uint64_t start;
+
+	memset(a, 0, sizeof(*a));
+	if (!s->ready || s->torn || nvfs_fill_file(a, f->fd_rw))
+		return false;
+	a->size = (1 + rnd(f, (s->size < 64 * K ? s->size : 64 * K) / 4096)) * 4096UL;
+	a->devptroff = rnd(f, (s->size - a->size) / 4096 + 1) * 4096UL;
+	start = (f->buf[s->buf].va + s->skip + a->devptroff) % (64 * K);
+	if (start && a->size > 64 * K - start)
+		a->size = 64 * K - start;
+	a->offset = rnd(f, (FILE_SIZE - a->size) / 4096 + 1) * 4096UL;
+	a->cpuvaddr = (uintptr_t)s->cpu;
+	a->end_fence_value = ++s->value;
+	return true;
+}
+
+/* Waits for the fence of a request that was taken, and judges it. */
+static void finish(struct fuzz *f, struct slot *s, const struct nvfs_ioctl_ioargs *a)
+{
+	struct nvfs_map map = { .fence = s->fence };
+	ssize_t got = nvfs_wait(&map, a->end_fence_value, 60);
+
+	if (got == (ssize_t)a->size)
+		verify_read(f, s, a->devptroff, a->offset, a->size);
+	else if (got != -ENOMEM)
+		bug(f, "an asynchronous request ended otherwise", got, a->size);
+	atomic_fetch_add(&f->t->io_good, 1);
+}
+
+static void op_async(struct fuzz *f)
+{
+	struct slot *s = any_slot(f, true);
+	struct nvfs_ioctl_ioargs a, good;
+	struct nvfs_fence_page *fence;
+	bool mutated = !rnd(f, 3);
+	int r;
+
+	if (!s || !good_read(f, s, &a))
+		return;
+	good = a;
+	if (mutated)
+		mutate_io(f, &a);
+	fence = arm(f, &a);
+	mutated = mutated && memcmp(&a, &good, sizeof(a));
+	r = call(f, NVFS_IOCTL_READ, &a);
+	if (r && errno == EPERM && a.ioctl_return >= 0)
+		bug(f, "a request failed without a code", a.ioctl_return, a.size);
+	if (!mutated && r && a.ioctl_return != -ENOMEM)
+		bug(f, "a good asynchronous request failed", a.ioctl_return, a.size);
+	if (!mutated && !r && rnd(f, 8)) {
+		finish(f, s, &good);
+		return;
+	}
+	if (!r && rnd(f, 2))
+		drop_slot(f, s);	/* in flight: it ends all the same */
+	if (!r)
+		settle(f, &a, fence);
+}
+
+static void op_batch(struct fuzz *f)
+{
+	struct nvfs_ioctl_ioargs a[SLOTS];
+	struct nvfs_ioctl_batch b = { .ctx_id = rnd64(f), .entries = (uintptr_t)a };
+	struct slot *of[SLOTS];
+	bool mutated = rnd(f, 2), used[BUFFERS] = { false };
+	int i, n = 0, r;
+
+	/* one slot a buffer: two reads into the same memory at a time have no right content */
+	for (i = 0; i < SLOTS; i++) {
+		if (!f->slot[i].cpu || used[f->slot[i].buf] || !good_read(f, &f->slot[i], &a[n]))
+			continue;
+		used[f->slot[i].buf] = true;
+		of[n++] = &f->slot[i];
+	}
+	if (!n)
+		return;
+	b.nents = n;
+	if (mutated) {
+		i = rnd(f, n);
+		mutate_io(f, &a[i]);
+		a[i].size = a[i].size % 4096 ? a[i].size : 512;	/* hopeless for sure */
+	}
+	r = call(f, NVFS_IOCTL_BATCH_IO, &b);
+	if (mutated && !r)
+		bug(f, "a batch with a hopeless entry went through", n, i);
+	if (!mutated && r)
+		for (i = 0; i < n; i++)
+			if (a[i].ioctl_return != -ECANCELED && a[i].ioctl_return != -ENOMEM)
+				bug(f, "a good batch failed", a[i].ioctl_return, i);
+	for (i = 0; !r && !mutated && i < n; i++)
+		finish(f, of[i], &a[i]);
+}
+
+static void op_ours(struct fuzz *f)
+{
+	struct slot *s = any_slot(f, true);
+	struct nvfs_ogds_unmap u = { 0 };
+	struct nvfs_ogds_rw w = { 0 };
+	union { struct nvfs_ogds_query q; char room[8192]; } q;
+
+	switch (rnd(f, 4)) {
+	case 0:
+		q.q.size = odd(f) % 8193;
+		if (!call(f, NVFS_IOCTL_OGDS_QUERY, &q) && q.q.features != NVFS_OGDS_FEATURES)
+			bug(f, "QUERY told something else", q.q.features, 0);
+		break;
+	case 1:
+		u.cpuvaddr = s && rnd(f, 2) ? (uintptr_t)s->cpu : odd(f);
+		u.flags = rnd(f, 4) ? 0 : odd(f);
+		if (!call(f, NVFS_IOCTL_OGDS_UNMAP, &u) && s)
+			drop_slot(f, s);
+		break;
+	case 2:
+		if (!s || !good_read(f, s, &w.io))
+			break;
+		w.io.flags = NVFS_IO_SYNC;
+		if (call(f, NVFS_IOCTL_OGDS_RW, &w) ? w.io.ioctl_return != -ENOMEM :
+		    w.dma_bytes != w.io.size || w.cpu_bytes || w.drives != 1)
+			bug(f, "RW is wrong", w.io.ioctl_return, w.dma_bytes);
+		break;
+	default:
+		if (!s)
+			break;
+		w.io.cpuvaddr = (uintptr_t)s->cpu;
+		mutate_io(f, &w.io);
+		if (!call(f, NVFS_IOCTL_OGDS_RW, &w) && w.io.ioctl_return)
+			bug(f, "a read of fd 0 moved bytes", w.io.ioctl_return, 0);
+	}
 }
 
 /* -- the rest -- */
@@ -462,7 +634,7 @@ static void op_other(struct fuzz *f)
 		call(f, NVFS_IOCTL_REMOVE, (void *)odd(f));
 		break;
 	case 1:
-		if (!call(f, NVFS_IOCTL(rnd(f, 2) ? 33 + rnd(f, 200) : 9 + rnd(f, 20)), junk))
+		if (!call(f, NVFS_IOCTL(rnd(f, 2) ? 35 + rnd(f, 200) : 9 + rnd(f, 20)), junk))
 			bug(f, "an unknown number went through", 0, 0);
 		break;
 	case 2:
@@ -521,6 +693,9 @@ static void *work(void *arg)
 		case 2: op_buffer(f); break;
 		case 3: case 4: case 5: case 6: op_map(f); break;
 		case 7: case 8: case 9: case 10: op_other(f); break;
+		case 12: case 13: op_async(f); break;
+		case 14: op_batch(f); break;
+		case 15: op_ours(f); break;
 		case 11:
 			if (!rnd(f, 200))
 				op_fork(f);
@@ -557,6 +732,12 @@ static void set_up(struct fuzz *f, struct nvfs *nv, const struct t_gpu *gpu, int
 	f->arena = mmap(NULL, (SLOTS + 1) * SLOT_STRIDE, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	f->fence = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (i = 0; i < SLOTS; i++) {
+		f->slot[i].fence = aligned_alloc(4096, 4096);
+		if (!f->slot[i].fence)
+			t_die("out of memory");
+		memset(f->slot[i].fence, 0, 4096);
+	}
 	f->scratch = aligned_alloc(4096, FILE_SIZE);
 	if (f->arena == MAP_FAILED || f->fence == MAP_FAILED || !f->scratch)
 		t_die("out of memory");
