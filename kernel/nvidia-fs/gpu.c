@@ -270,6 +270,7 @@ int nvfs_gpu_pin(struct nvfs_mapping *m, u64 va, u64 len)
 		goto put_pages;
 	nvfs_runs_physical(t, pin->pages, pin->run_end);
 	pin->table = t;
+	nvfs_gpustat_pin(m, t);
 	return 0;
 
 put_pages:
@@ -290,6 +291,7 @@ void nvfs_gpu_unpin(struct nvfs_mapping *m)
 	if (!nvfs_gpu_revoked(m))
 		nvfs_gpu_put_pages(pin, pin->table);
 	pin->table = NULL;
+	nvfs_gpustat_unpin(m);
 	kvfree(pin->run_end);
 	pin->run_end = NULL;
 	nvfs_gpu_put();

@@ -254,6 +254,12 @@ ssize_t nvfs_window_end(const struct nvfs_req *rq, struct nvfs_window *w, ssize_
 		goto give;
 	if (rq->witness)
 		nvfs_blocks_witness(m, first, r, rq->witness);
+	if (READ_ONCE(nvfs_peer_stats_enabled)) {
+		struct nvfs_witness w = { 0 };
+
+		nvfs_blocks_witness(m, first, r, &w);
+		nvfs_gpustat_used(m, w.slots);
+	}
 	bad = nvfs_blocks_unmapped(m, first, r, &regions);
 	if (bad) {
 		if (!rq->write) {

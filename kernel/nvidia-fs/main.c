@@ -26,6 +26,10 @@ bool nvfs_rw_stats_enabled;
 module_param_named(rw_stats_enabled, nvfs_rw_stats_enabled, bool, 0644);
 MODULE_PARM_DESC(rw_stats_enabled, "count reads and writes that succeed (0)");
 
+bool nvfs_peer_stats_enabled;
+module_param_named(peer_stats_enabled, nvfs_peer_stats_enabled, bool, 0644);
+MODULE_PARM_DESC(peer_stats_enabled, "count which drives reached which GPUs (0)");
+
 unsigned int nvfs_device_count;
 static int nvfs_major;
 static struct class *nvfs_class;

@@ -133,6 +133,7 @@ struct nvfs_mapping {
 	u32 page_off;			/* its start inside the first GPU page */
 	struct nvfs_pin pin;
 	bool is_bounce;
+	struct nvfs_gpustat *gpu;	/* where its bytes are counted, or NULL */
 	struct page *fence;		/* pinned user page, or NULL */
 	u32 nblocks;
 	u32 ncarriers;
@@ -247,6 +248,22 @@ void nvfs_fence_state(struct nvfs_mapping *m, u32 state);
 void nvfs_fence_signal(struct nvfs_mapping *m, s64 result, u64 value);
 size_t nvfs_fence_holes(struct nvfs_mapping *m, loff_t pos, u32 first, size_t len);
 
+/* topo.c */
+u32 nvfs_pci_distance(struct pci_dev *gpu, struct pci_dev *peer);
+bool nvfs_is_cross(u32 distance);
+void nvfs_each_gpu(void (*fn)(struct seq_file *s, struct pci_dev *gpu), struct seq_file *s);
+void nvfs_peer_distance_show(struct seq_file *s);
+void nvfs_peer_affinity_show(struct seq_file *s);
+void nvfs_bridges_show(struct seq_file *s);
+
+/* gpustat.c */
+void nvfs_gpustat_pin(struct nvfs_mapping *m, const struct nvidia_p2p_page_table *t);
+void nvfs_gpustat_unpin(struct nvfs_mapping *m);
+void nvfs_gpustat_used(struct nvfs_mapping *m, u64 slots);
+u64 nvfs_gpustat_count(struct pci_dev *gpu, struct pci_dev *peer);
+void nvfs_gpustat_reset(void);
+void nvfs_gpustats_show(struct seq_file *s);
+
 /* proc.c */
 int nvfs_proc_init(void);
 void nvfs_proc_exit(void);
@@ -280,6 +297,7 @@ s64 nvfs_stat_sum(enum nvfs_stat which);
 void nvfs_stats_reset(void);
 void nvfs_stats_show(struct seq_file *s);
 extern bool nvfs_rw_stats_enabled;
+extern bool nvfs_peer_stats_enabled;
 extern unsigned int nvfs_device_count;
 
 #endif /* NVIDIA_FS_H */

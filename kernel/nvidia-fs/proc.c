@@ -6,6 +6,7 @@
 #include "nvidia-fs.h"
 
 static struct proc_dir_entry *nvfs_proc;
+static struct proc_dir_entry *nvfs_proc_link;
 
 static int version_show(struct seq_file *s, void *v)
 {
@@ -22,6 +23,24 @@ static int devcount_show(struct seq_file *s, void *v)
 static int modules_show(struct seq_file *s, void *v)
 {
 	nvfs_hooks_show(s);
+	return 0;
+}
+
+static int peer_distance_show(struct seq_file *s, void *v)
+{
+	nvfs_peer_distance_show(s);
+	return 0;
+}
+
+static int peer_affinity_show(struct seq_file *s, void *v)
+{
+	nvfs_peer_affinity_show(s);
+	return 0;
+}
+
+static int bridges_show(struct seq_file *s, void *v)
+{
+	nvfs_bridges_show(s);
 	return 0;
 }
 
@@ -64,9 +83,14 @@ int nvfs_proc_init(void)
 	nvfs_proc = proc_mkdir("driver/nvidia-fs", NULL);
 	if (!nvfs_proc)
 		return -ENOMEM;
+	/* a short way for people; nothing needs it, so it may fail */
+	nvfs_proc_link = proc_symlink("fs/nvfs", NULL, "../driver/nvidia-fs");
 	if (proc_create_single("version", 0444, nvfs_proc, version_show) &&
 	    proc_create_single("devcount", 0444, nvfs_proc, devcount_show) &&
 	    proc_create_single("modules", 0444, nvfs_proc, modules_show) &&
+	    proc_create_single("peer_distance", 0444, nvfs_proc, peer_distance_show) &&
+	    proc_create_single("peer_affinity", 0444, nvfs_proc, peer_affinity_show) &&
+	    proc_create_single("bridges", 0444, nvfs_proc, bridges_show) &&
 	    proc_create_single("opengds", 0444, nvfs_proc, opengds_show) &&
 	    proc_create("stats", 0444, nvfs_proc, &stats_ops))
 		return 0;
@@ -76,5 +100,6 @@ int nvfs_proc_init(void)
 
 void nvfs_proc_exit(void)
 {
+	proc_remove(nvfs_proc_link);
 	proc_remove(nvfs_proc);
 }

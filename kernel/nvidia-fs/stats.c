@@ -4,6 +4,8 @@
  * (opens, active mappings) may be negative on one CPU; only the sum means something.
  */
 #include <linux/math64.h>
+#include <linux/namei.h>
+#include <linux/path.h>
 #include <linux/percpu.h>
 #include <linux/seq_file.h>
 #include <linux/time64.h>
@@ -52,6 +54,7 @@ void nvfs_stats_reset(void)
 		for_each_possible_cpu(cpu)
 			WRITE_ONCE(per_cpu(nvfs_stats, cpu).v[i], 0);
 	}
+	nvfs_gpustat_reset();
 }
 
 static void show(struct seq_file *s, const char *name, enum nvfs_stat which, char end)
@@ -119,14 +122,26 @@ static void show_writes(struct seq_file *s)
 		show_speed(s, "Writes", NVFS_ST_WRITE_OK, NVFS_ST_WRITE_BYTES, NVFS_ST_WRITE_NS);
 }
 
+/* The network stack's own way to GPU memory. */
+static bool nvfs_peer_direct(void)
+{
+	struct path path;
+
+	if (kern_path("/sys/kernel/mm/memory_peers/nv_mem/version", LOOKUP_FOLLOW, &path))
+		return false;
+	path_put(&path);
+	return true;
+}
+
 void nvfs_stats_show(struct seq_file *s)
 {
 	seq_printf(s, "GDS Version: %s \n", NVFS_GDS_VERSION);
 	seq_printf(s, "NVFS statistics(ver: %s)\n", NVFS_STATS_VERSION);
 	seq_printf(s, "NVFS Driver(version: %s)\n", NVFS_VERSION_STRING);
-	seq_puts(s, "Mellanox PeerDirect Supported: False\n");
-	seq_printf(s, "IO stats: %s, peer IO stats: Disabled\n",
-		   nvfs_rw_stats_enabled ? "Enabled" : "Disabled");
+	seq_printf(s, "Mellanox PeerDirect Supported: %s\n", nvfs_peer_direct() ? "True" : "False");
+	seq_printf(s, "IO stats: %s, peer IO stats: %s\n",
+		   nvfs_rw_stats_enabled ? "Enabled" : "Disabled",
+		   nvfs_peer_stats_enabled ? "Enabled" : "Disabled");
 	seq_puts(s, "Logging level: info\n\n");
 	seq_printf(s, "Active Shadow-Buffer (MiB): %lld\n",
 		   nvfs_stat_sum(NVFS_ST_SHADOW_BYTES) >> 20);
@@ -158,4 +173,5 @@ void nvfs_stats_show(struct seq_file *s)
 	show(s, "Read", NVFS_ST_OPS_READ, ' ');
 	show(s, "Write", NVFS_ST_OPS_WRITE, ' ');
 	show(s, "BatchIO", NVFS_ST_OPS_BATCH, '\n');
+	nvfs_gpustats_show(s);
 }
