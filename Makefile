@@ -57,7 +57,7 @@ demo: setup
 
 .PHONY: check check-unit check-guest check-kernels check-debug check-long check-mutants check-style
 check: setup
-	@tests/run --style --unit --guest --kernel 6.12 --kernel 7 --demo --mutant $(MUTANT)
+	@tests/run --style --unit --guest --kernel 6.12 --kernel 7 --core --demo --mutant $(MUTANT)
 
 check-unit: setup
 	@tests/run --unit

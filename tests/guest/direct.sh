@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --trace
 # kernels: 6.1 6.12 7 debug
+# core: 7
 # time: 60
 # Guards the direct path: a drive reads a file into GPU memory and writes GPU memory into
 # a file, ext4 and xfs, 4 KiB to 24 MiB, windows smaller and larger than the buffer.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # kernels: 6.1 6.12 7 debug
+# core: 7
 # time: 35
 # Guards how storage drivers are found and what they are promised: attached when nvidia-fs
 # loads, when they load, at each open; half a pair of symbols, and a driver that refuses the

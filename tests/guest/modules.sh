@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # kernels: 6.1 6.12 7 debug
+# core: 7
 # time: 40
 # Guards that all modules load and unload on each kernel, in any order, again and again.
 # Where no hooked driver exists, the direct route must be refused with its reason and the
