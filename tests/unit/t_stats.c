@@ -643,6 +643,48 @@ static void t_threads(void **state)
 	stats_area_close(a);
 }
 
+/* A writer that is off its processor in the middle of most of its updates */
+static void *slow_thread(void *arg)
+{
+	struct stats_shard *s = arg;
+	uint64_t n;
+
+	for (n = 1; !atomic_load(&stop); n++) {
+		__atomic_store_n(&s->seq, 2 * n - 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->ok[STATS_READ], n, __ATOMIC_RELEASE);
+		usleep(20);
+		__atomic_store_n(&s->bytes[0], n * 5000, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->seq, 2 * n, __ATOMIC_RELEASE);
+		usleep(1);
+	}
+	return NULL;
+}
+
+static void t_torn(void **state)
+{
+	struct stats_area *a = stats_area_private();
+	CUfileStatsLevel3_t s;
+	pthread_t t;
+	int i;
+
+	assert_non_null(a);
+	atomic_store(&stop, false);
+	assert_int_equal(pthread_create(&t, NULL, slow_thread, &a->shard[3]), 0);
+	for (i = 0; i < 200; i++) {
+		stats_area_read(a, 0, &s);
+		assert_int_equal(s.detailed.basic.read_bytes,
+				 s.detailed.basic.read_ops.ok * 5000);
+	}
+	atomic_store(&stop, true);
+	pthread_join(t, NULL);
+	assert_true(s.detailed.basic.read_ops.ok > 0);
+	/* who died in an update does not hold the reader for ever */
+	a->shard[3].seq = 1;
+	stats_area_read(a, 0, &s);
+	assert_true(s.detailed.basic.read_ops.ok > 0);
+	stats_area_free(a);
+}
+
 /* After a Stop has returned nothing is added, whoever was on the way. */
 static void t_stop_is_a_stop(void **state)
 {
@@ -673,7 +715,7 @@ int main(void)
 		T(t_closed),	 T(t_levels),	T(t_layouts),	T(t_start_stop),
 		T(t_counters),	 T(t_batch),	T(t_histogram), T(t_per_gpu),
 		T(t_through_the_api), T(t_table), T(t_nothing_at_level_0), T(t_published),
-		T(t_stale),	 T(t_forked),	T(t_threads),	T(t_stop_is_a_stop),
+		T(t_stale),	 T(t_forked),	T(t_threads),	T(t_stop_is_a_stop), T(t_torn),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
