@@ -83,6 +83,7 @@ static int nvfs_v2_piece(struct nvfs_peer *peer, struct blk_dma_iter *iter)
 		if (!n || !nvfs_place_owned(&pl, n))
 			return iter->len ? 1 : NVFS_IO_ERR;
 		nvfs_blocks_mark(pl.m, pl.pos, n);
+		nvfs_blocks_by(pl.m, pl.pos, n, peer->slot);
 		bvec_iter_advance(iter->iter.bvecs, &iter->iter.iter, n);
 		iter->len += n;
 		end = pl;
