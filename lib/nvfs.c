@@ -213,7 +213,8 @@ ssize_t nvfs_win_io(struct nvfs_win *w, bool write, const struct nvfs_file *f, s
 		args.mindev = f->minor;
 		args.devptroff = gpu_off + *done;
 		args.fd = f->fd;
-		args.flags = NVFS_IO_SYNC;
+		/* who moved the bytes is ours to tell: the module must not do it by CPU */
+		args.flags = NVFS_IO_SYNC | (nvfs.facts.ours ? NVFS_IO_DIRECT_ONLY : 0);
 		got = submit(w, write, &args);
 		if (got < 0)
 			return got;

@@ -85,6 +85,12 @@ struct nvfs_ioctl_ioargs {
 #define NVFS_IO_OPTYPE_MASK (7u << NVFS_IO_OPTYPE_SHIFT)
 #define NVFS_IO_OP_READ 0		/* operation types, for batches only */
 #define NVFS_IO_OP_WRITE 1
+/*
+ * Ours alone, the original passes it over: rather fail than let the CPU move a byte.
+ * -EOPNOTSUPP before anything was submitted when the file is not surely direct; -EIO when
+ * it turns out afterwards (a hole).
+ */
+#define NVFS_IO_DIRECT_ONLY (1u << 7)
 
 /*
  * BATCH_IO: 0 when every entry is submitted. -1 with errno EPERM when one was refused:

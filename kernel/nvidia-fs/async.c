@@ -226,8 +226,19 @@ static ssize_t nvfs_async_first(struct nvfs_async *x)
  */
 ssize_t nvfs_async_submit(struct nvfs_async *x)
 {
-	ssize_t r = nvfs_async_first(x);
+	ssize_t r;
 
+	if (x->rq.by_cpu && x->size && x->may_go_on) {
+		x->r = 0;	/* nothing is done yet */
+		queue_work(nvfs_go_on_wq, &x->go_on);
+		return 0;
+	}
+	/* where the caller's file size limit may cut it, it is done in his context */
+	r = x->rq.by_cpu ? nvfs_windows(&x->rq, x->size) : nvfs_async_first(x);
+	if (x->rq.by_cpu) {
+		nvfs_async_release(x, true, nvfs_async_errno(r));
+		return r;
+	}
 	if (r == -EIOCBQUEUED || nvfs_async_more(x, r))
 		return 0;
 	nvfs_async_release(x, true, r);

@@ -6,16 +6,15 @@
  * The file system gets a bvec iterator over carriers. Nothing stops it from moving the
  * bytes by CPU instead of passing the pages down (a hole, inline data, a buffered
  * fallback); the return value does not tell. So each sector that a driver maps is noted
- * by the hook, and a request with an unnoted sector inside its result fails.
+ * by the hook, and what is unnoted inside the result goes to repair.c.
  *
- * Files that are known to go through the CPU are refused before anything is submitted,
- * since a write would put the carriers' zeros into the file.
+ * Files that are not surely direct never see a carrier (way.c), since the file system
+ * might take bytes from it, or put bytes into it, that the GPU memory does not have.
  */
 #include <linux/blkdev.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
-#include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/stat.h>
 #include <linux/uio.h>
@@ -88,73 +87,6 @@ static int nvfs_check_inode(struct file *file, const struct nvfs_ioctl_ioargs *a
 	return 0;
 }
 
-/* The drive below a block device is a PCI NVMe function whose driver has the hook. */
-static int nvfs_check_drive(struct block_device *bdev, struct file *file)
-{
-	struct device *dev = disk_to_dev(bdev->bd_disk);
-	bool ok = false;
-
-	while (dev && !dev_is_pci(dev))
-		dev = dev->parent;
-	if (dev) {
-		rcu_read_lock();
-		ok = nvfs_peer_find(dev);
-		rcu_read_unlock();
-	}
-	if (!ok)
-		nvfs_say("%pD: %s is not an NVMe namespace of a driver with the hook (-EOPNOTSUPP): use host memory for it\n",
-			 file, bdev->bd_disk->disk_name);
-	return ok ? 0 : -EOPNOTSUPP;
-}
-
-/*
- * Does the file system pass the caller's pages down for this file? It says so itself:
- * a file that it reads or writes through the page cache has no alignment for direct I/O.
- */
-static int nvfs_check_direct(struct file *file)
-{
-	struct inode *inode = file_inode(file);
-	const char *fs = inode->i_sb->s_type->name;
-	struct block_device *bdev;
-	const char *why = NULL;
-	struct kstat st;
-	int r;
-
-	if (!nvfs_hooks_any()) {
-		nvfs_say("%pD: no storage driver with the hook is attached (-EOPNOTSUPP): see /proc/driver/nvidia-fs/opengds\n",
-			 file);
-		return -EOPNOTSUPP;
-	}
-	if (S_ISBLK(inode->i_mode))
-		return nvfs_check_drive(I_BDEV(file->f_mapping->host), file);
-	bdev = inode->i_sb->s_bdev;
-	if (!bdev) {
-		nvfs_say("%pD: %s keeps its data on no block device (-EOPNOTSUPP): use host memory for it\n",
-			 file, fs);
-		return -EOPNOTSUPP;
-	}
-	r = vfs_getattr(&file->f_path, &st, STATX_DIOALIGN, AT_STATX_DONT_SYNC);
-	if (r)
-		return r;
-	if (st.attributes & STATX_ATTR_COMPRESSED)
-		why = "compressed";
-	else if (st.attributes & STATX_ATTR_ENCRYPTED)
-		why = "encrypted";
-	else if (st.attributes & STATX_ATTR_VERITY)
-		why = "protected by fs-verity";
-	else if (!(st.result_mask & STATX_DIOALIGN))
-		why = "on a file system that does not tell how it does direct I/O";
-	else if (!st.dio_mem_align || !st.dio_offset_align)
-		why = "read and written through the page cache (journalled or inline data)";
-	else if (st.dio_offset_align > NVFS_BLOCK_SIZE)
-		why = "of a larger direct I/O block than 4096";
-	if (why) {
-		nvfs_say("%pD (%s) is %s (-EOPNOTSUPP): use host memory for it\n", file, fs, why);
-		return -EOPNOTSUPP;
-	}
-	return nvfs_check_drive(bdev, file);
-}
-
 static int nvfs_check_file(struct file *file, const struct nvfs_ioctl_ioargs *a, bool write)
 {
 	if (!(file->f_flags & O_DIRECT)) {
@@ -199,7 +131,8 @@ static int nvfs_check_gpu(const struct nvfs_mapping *m, const struct nvfs_ioctl_
 	return 0;
 }
 
-static ssize_t nvfs_submit(const struct nvfs_req *rq, struct bio_vec *bv, u32 nbv, size_t len)
+/* One call of the file system, at rq->pos. Bytes moved, or -errno. Blocks. */
+ssize_t nvfs_submit(const struct nvfs_req *rq, struct bio_vec *bv, u32 nbv, size_t len)
 {
 	struct iov_iter iter;
 	struct kiocb kb;
@@ -262,17 +195,9 @@ ssize_t nvfs_window_end(const struct nvfs_req *rq, struct nvfs_window *w, ssize_
 	}
 	bad = nvfs_blocks_unmapped(m, first, r, &regions);
 	if (bad) {
-		if (!rq->write) {
-			nvfs_stat_inc(NVFS_ST_SPARSE_IO);
-			nvfs_stat_add(NVFS_ST_SPARSE_HOLES, regions);
-			nvfs_stat_add(NVFS_ST_SPARSE_BLOCKS, bad);
+		if (!rq->write)
 			nvfs_fence_holes(m, rq->pos, first, r);
-		}
-		nvfs_say("%s: %pD, %zd bytes at %lld: %u of %llu blocks were not moved by DMA (a hole, or %s went through the CPU): the request fails (-EIO)\n",
-			 nvfs_dir(rq->write), rq->file, r, rq->pos, bad,
-			 DIV_ROUND_UP_ULL(r, NVFS_BLOCK_SIZE),
-			 file_inode(rq->file)->i_sb->s_type->name);
-		r = -EIO;
+		r = nvfs_repair(rq, first, r, bad, regions);
 	}
 give:
 	nvfs_blocks_give(m, first, n);
@@ -306,12 +231,12 @@ ssize_t nvfs_windows(struct nvfs_req *rq, size_t size)
 	while (done < size) {
 		size_t len = min(size - done, max);
 
-		r = nvfs_peers_refresh(m);
+		r = rq->by_cpu ? 0 : nvfs_peers_refresh(m);
 		if (r)
 			return r;
 		if (!nvfs_mapping_enter(m, &why))
 			return -EIO;	/* unmapped or freed since the last window */
-		r = nvfs_window(rq, len);
+		r = rq->by_cpu ? nvfs_by_cpu(rq, len) : nvfs_window(rq, len);
 		nvfs_mapping_leave(m);
 		if (r < 0 && again && test_and_clear_bit(0, &m->missed)) {
 			/* a drive that came while we were submitting: once more, with it */
@@ -321,6 +246,8 @@ ssize_t nvfs_windows(struct nvfs_req *rq, size_t size)
 		}
 		if (r < 0)
 			return r;
+		if (rq->by_cpu && rq->witness)
+			rq->witness->cpu_bytes += r;
 		done += r;
 		rq->pos += r;
 		rq->gpu_off += r;
@@ -402,7 +329,7 @@ static int nvfs_req_check(struct nvfs_req *rq, const struct nvfs_ioctl_ioargs *a
 	if (!r)
 		r = nvfs_check_gpu(rq->m, a, write);
 	if (!r)
-		r = nvfs_check_direct(rq->file);
+		r = nvfs_way(rq, a->flags & NVFS_IO_DIRECT_ONLY);
 	if (r)
 		goto put;
 	if (!write && nvfs_is_sparse(file_inode(rq->file)))

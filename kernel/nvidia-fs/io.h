@@ -27,6 +27,8 @@ struct nvfs_req {
 	u64 gpu_off;		/* in the pinned range */
 	bool write;
 	struct nvfs_witness *witness;	/* or NULL */
+	bool by_cpu;		/* no carriers: repair.c moves all of it */
+	bool direct_only;	/* the caller rather fails than have the CPU move a byte */
 };
 
 /* Carrier blocks that one submission owns, and the bvecs that name them. */
@@ -61,6 +63,17 @@ ssize_t nvfs_window_end(const struct nvfs_req *rq, struct nvfs_window *w, ssize_
 
 /* All of it, window by window. Blocks. Bytes moved (short at the end of the file), or -errno. */
 ssize_t nvfs_windows(struct nvfs_req *rq, size_t size);
+
+/* One submission of bvecs to the file system, synchronous. Bytes or -errno. */
+ssize_t nvfs_submit(const struct nvfs_req *rq, struct bio_vec *bv, u32 nbv, size_t len);
+
+/* way.c: which files are surely direct */
+int nvfs_way(struct nvfs_req *rq, bool direct_only);
+
+/* repair.c: bytes that the CPU moves between host pages and GPU memory */
+ssize_t nvfs_by_cpu(const struct nvfs_req *rq, size_t len);
+ssize_t nvfs_repair(const struct nvfs_req *rq, u32 first, size_t len, u32 bad, u32 regions);
+bool nvfs_once(const struct nvfs_req *rq, u32 why);
 
 /* Statistics of one request; start: nvfs_io_begin()'s result. */
 u64 nvfs_io_begin(bool write);

@@ -49,6 +49,10 @@ static int opengds_show(struct seq_file *s, void *v)
 {
 	seq_printf(s, "version: %s\npin_mode: %s\n", NVFS_VERSION_STRING, nvfs_pin_mode);
 	nvfs_hooks_show_reasons(s);
+	/* bytes that a CPU moved where a drive might have; writes done again after all */
+	seq_printf(s, "cpu_read_bytes: %lld\ncpu_write_bytes: %lld\nrewrites: %lld\n",
+		   nvfs_stat_sum(NVFS_ST_CPU_READ_BYTES),
+		   nvfs_stat_sum(NVFS_ST_CPU_WRITE_BYTES), nvfs_stat_sum(NVFS_ST_REWRITES));
 	return 0;
 }
 

@@ -75,4 +75,28 @@ static inline u32 nvfs_sectors_missing(const u8 *s, size_t len, u32 *regions)
 	return n;
 }
 
+/*
+ * The first sector of [from, end) that was not noted, and how many more follow it in its
+ * block and below end: *n, at least 1. Returns end when there is none.
+ */
+static inline u32 nvfs_sectors_next(const u8 *s, u32 from, u32 end, u32 *n)
+{
+	const u32 per = NVFS_SECTORS_BLOCK / NVFS_SECTOR;
+	u32 at = from, to;
+
+	while (at < end && (s[at / per] & 1u << at % per)) {
+		if (!(at % per) && s[at / per] == NVFS_SECTORS_ALL)
+			at += per;
+		else
+			at++;
+	}
+	if (at >= end)
+		return end;
+	to = at + 1;
+	while (to < end && to % per && !(s[to / per] & 1u << to % per))
+		to++;
+	*n = to - at;
+	return at;
+}
+
 #endif /* NVIDIA_FS_SECTORS_H */

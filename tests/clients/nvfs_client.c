@@ -17,6 +17,8 @@
 
 #define PROC_DIR "/proc/driver/nvidia-fs"
 
+bool nvfs_direct_only;
+
 /* Reads a small text file whole; the terminating NUL is set. */
 static int read_text(const char *dir, const char *name, char *buf, size_t len)
 {
@@ -238,7 +240,7 @@ static ssize_t move(struct nvfs_map *map, bool write, int fd, size_t size, off_t
 		args.offset = file_off + done;
 		args.size = n;
 		args.devptroff = gpu_off + done;
-		args.flags = NVFS_IO_SYNC;
+		args.flags = NVFS_IO_SYNC | (nvfs_direct_only ? NVFS_IO_DIRECT_ONLY : 0);
 		if (!err)
 			err = nvfs_submit(map->nv->fd[0], write, &args, &got);
 		if (err) {

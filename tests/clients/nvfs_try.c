@@ -112,7 +112,7 @@ static void __attribute__((noreturn)) usage(void)
 	fputs("usage: nvfs_try read|write --file F [--size S] [--buffer B] [--shadow S]\n"
 	      "                [--file-off O] [--gpu-off O] [--gpu N] [--seed X]\n"
 	      "                [--access ro|wo|rw] [--no-direct] [--closed] [--host-memory]\n"
-	      "                [--proc DIR] [--dev DIR]\n", stderr);
+	      "                [--proc DIR] [--dev DIR] [--direct-only]\n", stderr);
 	exit(2);
 }
 
@@ -123,7 +123,8 @@ int main(int argc, char **argv)
 		{ "shadow", 1, 0, 'w' }, { "file-off", 1, 0, 'o' }, { "gpu-off", 1, 0, 'q' },
 		{ "gpu", 1, 0, 'g' }, { "seed", 1, 0, 'x' }, { "access", 1, 0, 'a' },
 		{ "no-direct", 0, 0, 'n' }, { "closed", 0, 0, 'c' }, { "host-memory", 0, 0, 'h' },
-		{ "proc", 1, 0, 'p' }, { "dev", 1, 0, 'd' }, { 0 },
+		{ "proc", 1, 0, 'p' }, { "dev", 1, 0, 'd' }, { "direct-only", 0, 0, 'D' },
+		{ 0 },
 	};
 	struct try t = { .direct = true, .access = O_RDWR, .size = 65536, .seed = 1 };
 	int o;
@@ -150,6 +151,7 @@ int main(int argc, char **argv)
 		case 'h': t.host_memory = true; break;
 		case 'p': t.proc = optarg; break;
 		case 'd': t.dev = optarg; break;
+		case 'D': nvfs_direct_only = true; break;
 		default: usage();
 		}
 	}

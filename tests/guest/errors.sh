@@ -87,6 +87,8 @@ t_unload
 T_STOCK=y t_load
 t_mount ext4 "$(t_drive 0)" /mnt
 t_expect "no storage driver with the hook" EOPNOTSUPP "no storage driver with the nvfs hook is attached .*load the hooked nvme" \
-	nvfs_try read --file /mnt/f
+	nvfs_try read --file /mnt/f --direct-only
+out=$(nvfs_try read --file /mnt/f --seed 1)
+t_check "and by CPU it works" grep -q "^GPU pattern" <<<"$out"
 t_unload
 t_done

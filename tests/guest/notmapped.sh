@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 # kernels: 6.12 7 debug
 # time: 40
-# Guards that bytes which no drive moved never pass as data: holes, unwritten extents,
-# inline data, data=journal, tmpfs, an md array and a drive without the hook. Each request
-# must fail (or have the right bytes), and GPU memory and file keep no wrong content.
-# Fails when success is reported for a block that was not DMA-mapped.
+# Guards that a request that asks for direct only never passes for bytes which no drive moved:
+# holes, unwritten extents, inline data, data=journal, tmpfs, loop and a drive without the
+# hook. It must fail (or have the right bytes), and GPU memory and file keep no wrong content.
+# Fails when success is reported for a block that was not DMA-mapped. What happens without
+# direct only is neverwrong's.
 . "$(dirname "$0")/lib.sh"
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
@@ -15,7 +16,7 @@ t_mkfs ext4 0 /mnt
 # t_never FILE TEXT: a read of FILE's first 64 KiB fails, or has the file's bytes
 t_never() {
 	local out
-	out=$(nvfs_try read --file "$1" --seed "${3:-1}" 2>&1)
+	out=$(nvfs_try read --direct-only --file "$1" --seed "${3:-1}" 2>&1)
 	case $out in
 	"ERR "*) t_ok "$2: refused: $(cut -d' ' -f2 <<<"${out%%$'\n'*}")" ;;
 	"OK "*GPU\ pattern*) t_ok "$2: right bytes" ;;
@@ -38,7 +39,7 @@ t_check "the failure is counted" test "$(t_stat Reads err)" -gt "$before"
 t_never_written() {
 	local out sum
 	sum=$(sha256sum <"$1")
-	out=$(nvfs_try write --file "$1" --seed 9 2>&1)
+	out=$(nvfs_try write --direct-only --file "$1" --seed 9 2>&1)
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
 	case $out in

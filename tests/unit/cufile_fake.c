@@ -187,7 +187,7 @@ static int fake_io(struct nvfs_ioctl_ioargs *a, bool write)
 	if (fstat(a->fd, &st) || st.st_ino != a->inum || major(st.st_dev) != a->majdev ||
 	    minor(st.st_dev) != a->mindev)
 		broken("inode");
-	if (a->flags != NVFS_IO_SYNC)
+	if (a->flags != (NVFS_IO_SYNC | NVFS_IO_DIRECT_ONLY))
 		broken("flags");
 	a->ioctl_return = move(a, write, (char *)(uintptr_t)va);
 	return a->ioctl_return < 0 ? -EPERM : 0;

@@ -2,7 +2,8 @@
 /*
  * t_sectors.c - the bookkeeping that decides whether a byte counts as moved by DMA, against
  * a model that keeps one flag a sector. Fails when a sector nobody noted passes as noted, or
- * the other way round; also when two threads noting parts of one block lose one of them.
+ * the other way round, or when the walk over what is to be repaired leaves one out; also
+ * when two threads noting parts of one block lose one of them.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -37,6 +38,26 @@ static const void *memchr_inv(const void *p, int c, size_t n)
 
 #define BLOCKS 40
 #define SECTORS (BLOCKS * 8)
+
+/* The walk over what is missing visits each such sector below end once, and no other. */
+static void check_walk(const u8 *s, const bool *model, u32 end)
+{
+	u32 at = 0, n = 0, i, seen = 0;
+
+	while ((at = nvfs_sectors_next(s, at, end, &n)) < end) {
+		assert_true(n > 0 && at + n <= end);
+		assert_int_equal(at / 8, (at + n - 1) / 8);	/* in one block */
+		for (i = seen; i < at; i++)
+			assert_true(model[i]);
+		for (i = at; i < at + n; i++)
+			assert_false(model[i]);
+		at += n;
+		seen = at;
+	}
+	assert_int_equal(at, end);
+	for (i = seen; i < end; i++)
+		assert_true(model[i]);
+}
 
 static void t_model(void **state)
 {
@@ -77,6 +98,7 @@ static void t_model(void **state)
 			}
 			assert_int_equal(nvfs_sectors_missing(s, len, &regions), bad);
 			assert_int_equal(regions, runs);
+			check_walk(s, model, (len + 511) / 512);
 		}
 		assert_int_equal(s[BLOCKS], 0xc3);
 	}

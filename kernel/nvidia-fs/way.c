@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * way.c - which files are surely direct: the list of what may see a carrier.
+ *
+ * A carrier stands for GPU memory only as long as nobody but a hooked driver looks at it.
+ * Who maps it for the drive *and* reads or writes it by CPU (checksums, encryption in
+ * place, protection information, a copy for a second disk) is wrong in a way that the
+ * noted sectors cannot show. So the list names what is known to leave the pages alone;
+ * everything else is moved by repair.c through host pages, which is right for all.
+ *
+ *   surely direct   a PCI NVMe function with a hooked driver, no protection information,
+ *                   no stable pages; and on it the raw device or partition, ext4 and XFS
+ *                   with a file of which statx says that it does direct I/O (not journalled,
+ *                   inline, encrypted, compressed, verity, DAX; XFS: not on the realtime
+ *                   device)
+ *   by CPU          all others
+ *   refused         a file system that wants a larger direct I/O block than ours
+ */
+#include <linux/blk-integrity.h>
+#include <linux/blkdev.h>
+#include <linux/fileattr.h>
+#include <linux/fs.h>
+#include <linux/pci.h>
+#include <linux/stat.h>
+
+#include "io.h"
+#include "nvidia-fs.h"
+#include "log.h"
+
+#ifndef HAVE_FILE_KATTR
+#define file_kattr fileattr
+#endif
+
+static const char * const nvfs_direct_fs[] = { "ext4", "xfs" };
+
+/* The drive below a block device: why it does not DMA from carriers, or NULL. */
+static const char *nvfs_why_drive(struct block_device *bdev)
+{
+	struct device *dev = disk_to_dev(bdev->bd_disk);
+	bool ok = false;
+
+	if (bdev_stable_writes(bdev))
+		return "on a device that wants stable pages";
+	if (bdev_get_integrity(bdev))
+		return "on a device with protection information";
+	while (dev && !dev_is_pci(dev))
+		dev = dev->parent;
+	if (dev) {
+		rcu_read_lock();
+		ok = nvfs_peer_find(dev);
+		rcu_read_unlock();
+	}
+	return ok ? NULL : "not on an NVMe namespace of a driver with the hook";
+}
+
+/* XFS may keep it on another device than the one that the super block names. */
+static bool nvfs_on_realtime(struct file *file)
+{
+	const struct inode *inode = file_inode(file);
+	struct file_kattr fa = {};
+
+	if (!inode->i_op->fileattr_get)
+		return false;
+	return inode->i_op->fileattr_get(file_dentry(file), &fa) ||
+	       (fa.fsx_xflags & FS_XFLAG_REALTIME);
+}
+
+/*
+ * Does the file system pass the caller's pages down for this file? It says so itself:
+ * a file that it reads or writes through the page cache has no alignment for direct I/O.
+ */
+static const char *nvfs_why_file(const struct kstat *st)
+{
+	if (st->attributes & STATX_ATTR_COMPRESSED)
+		return "compressed";
+	if (st->attributes & STATX_ATTR_ENCRYPTED)
+		return "encrypted";
+	if (st->attributes & STATX_ATTR_VERITY)
+		return "protected by fs-verity";
+	if (!(st->result_mask & STATX_DIOALIGN))
+		return "on a file system that does not tell how it does direct I/O";
+	if (!st->dio_mem_align || !st->dio_offset_align)
+		return "read and written through the page cache (journalled or inline data)";
+	return NULL;
+}
+
+/* Why the CPU has to move this file's bytes, or NULL. -errno in *err: it cannot either. */
+static const char *nvfs_why_cpu(struct file *file, int *err)
+{
+	struct inode *inode = file_inode(file);
+	const char *fs = inode->i_sb->s_type->name, *why;
+	struct kstat st;
+
+	*err = 0;
+	if (!nvfs_hooks_any())
+		return "on a machine where no storage driver with the hook is attached";
+	if (S_ISBLK(inode->i_mode))
+		return nvfs_why_drive(I_BDEV(file->f_mapping->host));
+	*err = vfs_getattr(&file->f_path, &st, STATX_DIOALIGN, AT_STATX_DONT_SYNC);
+	if (*err)
+		return "not to be looked at";
+	if ((st.result_mask & STATX_DIOALIGN) && st.dio_mem_align &&
+	    st.dio_offset_align > NVFS_BLOCK_SIZE) {
+		*err = -EOPNOTSUPP;
+		return "of a larger direct I/O block than 4096";
+	}
+	why = nvfs_why_file(&st);
+	if (why)
+		return why;
+	if (match_string(nvfs_direct_fs, ARRAY_SIZE(nvfs_direct_fs), fs) < 0)
+		return "on a file system that is not known to leave the pages to the drive";
+	if (IS_DAX(inode))
+		return "in memory (DAX)";
+	if (!inode->i_sb->s_bdev)
+		return "on no block device";
+	if (!strcmp(fs, "xfs") && nvfs_on_realtime(file))
+		return "on the realtime device";
+	return nvfs_why_drive(inode->i_sb->s_bdev);
+}
+
+/* Choose the way of a request; 0, or -EOPNOTSUPP before anything is submitted. */
+int nvfs_way(struct nvfs_req *rq, bool direct_only)
+{
+	const char *why;
+	int err;
+
+	rq->direct_only = direct_only;
+	why = nvfs_why_cpu(rq->file, &err);
+	if (!why)
+		return 0;
+	if (!err && direct_only)
+		err = -EOPNOTSUPP;
+	if (err) {
+		nvfs_say("%pD (%s) is %s (%d): use host memory for it\n", rq->file,
+			 file_inode(rq->file)->i_sb->s_type->name, why, err);
+		return err;
+	}
+	rq->by_cpu = true;
+	if (nvfs_once(rq, 0))
+		nvfs_say("%pD (%s) is %s: the CPU moves its bytes\n", rq->file,
+			 file_inode(rq->file)->i_sb->s_type->name, why);
+	return 0;
+}

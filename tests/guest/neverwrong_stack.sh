@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# time: 40
+# Guards that every byte is right where no hooked driver stands below the file, or something
+# looks at the pages on the way: btrfs with checksums, compression and neither, encryption
+# and a linear map over the hooked drive, loop, SCSI, tmpfs, a drive without the hook. All of
+# it goes by CPU, and "direct only" is refused before a byte moves. Fails when a byte of GPU
+# memory, of the file or beside them is another.
+. "$(dirname "$0")/lib.sh"
+
+t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
+size=192K
+
+# t_both TEXT FILE: a write and a read
+t_both() {
+	t_run "$1, write" nvfs_right write --file "$2" --size $size --cpu all
+	t_run "$1, read" nvfs_right read --file "$2" --size $size --cpu all
+}
+
+# t_refused TEXT FILE: direct only is refused, and nothing moves
+t_refused() {
+	local sum
+	sum=$(head -c $size "$2" | sha256sum)
+	t_expect "$1, direct only" EOPNOTSUPP "OPNOTSUPP" nvfs_try write --file "$2" --direct-only
+	t_check "$1, and nothing moved" test "$(head -c $size "$2" | sha256sum)" = "$sum"
+}
+
+# t_file TEXT DEVICE: a file on a fresh ext4 there
+t_file() {
+	mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=1 "$2" 32M || t_fail "mkfs.ext4 $2"
+	t_mount ext4 "$2" /mnt
+	nvfs_copy make /mnt/f $size 1
+	t_both "$1" /mnt/f
+	t_umount /mnt
+}
+
+t_load
+t_wait 20 t_drive 0 >/dev/null || t_fail "no drive"
+drive=$(t_drive 0)
+
+if command -v mkfs.btrfs >/dev/null && mkfs.btrfs -q -f -K -b 256M "$drive"; then
+	t_mount btrfs "$drive" /mnt
+	nvfs_copy make /mnt/f $size 1
+	t_both "btrfs" /mnt/f
+	t_refused "btrfs" /mnt/f
+	truncate -s $size /mnt/hole
+	t_run "btrfs, hole" nvfs_right read --file /mnt/hole --size $size --cpu all
+	touch /mnt/nocow /mnt/small
+	chattr +C /mnt/nocow || t_fail "chattr +C"
+	nvfs_copy make /mnt/nocow $size 1
+	t_both "btrfs nodatacow" /mnt/nocow
+	chattr +c /mnt/small || t_fail "chattr +c"
+	head -c $((192 * 1024)) /dev/zero >/mnt/small
+	sync
+	t_run "btrfs compressed, read" nvfs_right read --file /mnt/small --size $size --cpu all
+	t_both "btrfs compressed" /mnt/small
+	t_check "btrfs counted no error" test \
+		"$(btrfs device stats /mnt | awk '{ n += $2 } END { print n }')" = 0
+	t_umount /mnt
+else
+	t_bad "no btrfs here (btrfs-progs)"
+fi
+
+# t_dm TEXT NAME TARGET ARGS...: a table over the drive, a file on it, and the device itself
+t_dm() {
+	local text=$1 name=$2 dev
+	shift 2
+	dmsetup create --noudevsync "$name" --table "0 $((64 * 2048)) $*" ||
+		t_fail "dmsetup create: $*"
+	# nobody makes links in /dev/mapper here
+	dev=/dev/$(dmsetup info -c --noheadings -o blkdevname "$name")
+	t_file "file on $text" "$dev"
+	t_refused "$text" "$dev"
+	dmsetup remove --noudevsync --retry "$name" || t_bad "dmsetup remove $name"
+}
+
+modprobe -q dm-mod
+t_dm "dm-linear over the drive" gdsline linear "$drive" 0
+modprobe -q dm-crypt
+key=00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
+t_dm "dm-crypt over the drive" gdscrypt crypt aes-xts-plain64 $key 0 "$drive" 0
+
+modprobe -q loop
+truncate -s 64M "$t_tmp/img"
+if loop=$(losetup -f --show "$t_tmp/img"); then
+	t_file "loop" "$loop"
+	losetup -d "$loop"
+else
+	t_bad "no loop device here"
+fi
+if modprobe -q scsi_debug dev_size_mb=64; then
+	t_wait 20 test -e /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block ||
+		t_fail "scsi_debug made no disk"
+	sd=/dev/$(ls -d /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block/* |
+		sed 's,.*/,,' | head -n 1)
+	t_wait 10 test -b "$sd"
+	t_both "SCSI disk" "$sd"
+	t_file "file on a SCSI disk" "$sd"
+	t_wait 20 modprobe -r scsi_debug || t_bad "modprobe -r scsi_debug"
+else
+	t_say "  (no scsi_debug here: a SCSI disk was not tried)"
+fi
+
+mkdir -p "$t_tmp/ram"
+mount -t tmpfs tmpfs "$t_tmp/ram"
+t_mounts=("$t_tmp/ram")
+nvfs_copy make "$t_tmp/ram/f" $size 1
+t_both "tmpfs" "$t_tmp/ram/f"
+t_unload
+
+# the same drive without the hook
+T_STOCK=y t_load
+t_wait 20 t_drive 0 >/dev/null || t_fail "no drive"
+t_file "drive without the hook" "$(t_drive 0)"
+t_unload
+t_done
