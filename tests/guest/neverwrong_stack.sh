@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # time: 40
-# Guards that every byte is right where no hooked driver stands below the file, or something
-# looks at the pages on the way: btrfs with checksums, compression and neither, encryption
-# and a linear map over the hooked drive, loop, SCSI, tmpfs, a drive without the hook. All of
-# it goes by CPU, and "direct only" is refused before a byte moves. Fails when a byte of GPU
-# memory, of the file or beside them is another.
+# Guards that every byte is right on file systems that look at the pages, or have no hooked
+# drive: btrfs with checksums, compression and neither, tmpfs, a drive without the hook. All
+# of it goes by CPU, and "direct only" is refused before a byte moves. Fails when a byte of
+# GPU memory, of the file or beside them is another.
 . "$(dirname "$0")/lib.sh"
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
@@ -59,46 +58,6 @@ if command -v mkfs.btrfs >/dev/null && mkfs.btrfs -q -f -K -b 256M "$drive"; the
 	t_umount /mnt
 else
 	t_bad "no btrfs here (btrfs-progs)"
-fi
-
-# t_dm TEXT NAME TARGET ARGS...: a table over the drive, a file on it, and the device itself
-t_dm() {
-	local text=$1 name=$2 dev
-	shift 2
-	dmsetup create --noudevsync "$name" --table "0 $((64 * 2048)) $*" ||
-		t_fail "dmsetup create: $*"
-	# nobody makes links in /dev/mapper here
-	dev=/dev/$(dmsetup info -c --noheadings -o blkdevname "$name")
-	t_file "file on $text" "$dev"
-	t_refused "$text" "$dev"
-	dmsetup remove --noudevsync --retry "$name" || t_bad "dmsetup remove $name"
-}
-
-modprobe -q dm-mod
-t_dm "dm-linear over the drive" gdsline linear "$drive" 0
-modprobe -q dm-crypt
-key=00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
-t_dm "dm-crypt over the drive" gdscrypt crypt aes-xts-plain64 $key 0 "$drive" 0
-
-modprobe -q loop
-truncate -s 64M "$t_tmp/img"
-if loop=$(losetup -f --show "$t_tmp/img"); then
-	t_file "loop" "$loop"
-	losetup -d "$loop"
-else
-	t_bad "no loop device here"
-fi
-if modprobe -q scsi_debug dev_size_mb=64; then
-	t_wait 20 test -e /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block ||
-		t_fail "scsi_debug made no disk"
-	sd=/dev/$(ls -d /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block/* |
-		sed 's,.*/,,' | head -n 1)
-	t_wait 10 test -b "$sd"
-	t_both "SCSI disk" "$sd"
-	t_file "file on a SCSI disk" "$sd"
-	t_wait 20 modprobe -r scsi_debug || t_bad "modprobe -r scsi_debug"
-else
-	t_say "  (no scsi_debug here: a SCSI disk was not tried)"
 fi
 
 mkdir -p "$t_tmp/ram"

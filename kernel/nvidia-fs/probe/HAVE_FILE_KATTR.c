@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* what ->fileattr_get() fills is a struct file_kattr, not a struct fileattr */
-#include <linux/fileattr.h>
 #include <linux/fs.h>
+#include <linux/fileattr.h>
 int probe(struct inode *inode, struct dentry *dentry);
 int probe(struct inode *inode, struct dentry *dentry)
 {
