@@ -43,7 +43,7 @@ long nvfs_ogds_unmap(void __user *arg)
 		return -EFAULT;
 	if (u.flags || u.reserved)
 		return -EINVAL;
-	return nvfs_unmap(u.cpuvaddr);
+	return nvfs_mapping_withdraw(u.cpuvaddr);
 }
 
 static ssize_t nvfs_ogds_run(const struct nvfs_ioctl_ioargs *a, bool write, struct nvfs_witness *w)

@@ -374,7 +374,7 @@ static int nvfs_unmap_vma(struct nvfs_mapping *m)
  * UNMAP: 0 when the GPU memory is released. -EINTR when the caller is being killed; then it
  * is released a moment later, as after munmap. Waits for the requests in flight.
  */
-int nvfs_unmap(u64 cpuvaddr)
+int nvfs_mapping_withdraw(u64 cpuvaddr)
 {
 	struct nvfs_mapping *m = nvfs_mapping_get(cpuvaddr);
 	int r;

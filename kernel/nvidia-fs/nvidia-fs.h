@@ -160,7 +160,7 @@ void nvfs_mapping_put(struct nvfs_mapping *m);
 bool nvfs_mapping_enter(struct nvfs_mapping *m, enum nvfs_state *why);
 void nvfs_mapping_leave(struct nvfs_mapping *m);
 int nvfs_map(struct nvfs_ioctl_map *args);
-int nvfs_unmap(u64 cpuvaddr);
+int nvfs_mapping_withdraw(u64 cpuvaddr);
 void nvfs_mapping_flush(void);
 int nvfs_mapping_init(void);
 void nvfs_mapping_exit(void);

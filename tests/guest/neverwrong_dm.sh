@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # time: 40
+# time-long: 60
+# long-only: make check has two minutes for the whole module
 # Guards that every byte is right where another driver stands above the hooked one, or none
 # below: encryption and a linear map over the hooked drive, loop, SCSI. All of it goes by CPU,
 # and "direct only" is refused before a byte moves. Fails when a byte of GPU memory, of the

@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # time: 40
+# time-long: 60
+# long-only: make check has two minutes for the whole module
 # Guards that every byte is right on file systems that look at the pages, or have no hooked
 # drive: btrfs with checksums, compression and neither, tmpfs, a drive without the hook. All
 # of it goes by CPU, and "direct only" is refused before a byte moves. Fails when a byte of

@@ -94,6 +94,10 @@ void nvfs_blocks_mark(struct nvfs_mapping *m, u64 pos, u32 len)
 		m->sectors[pos / BLOCK] |= 1 << pos % BLOCK / 512;
 }
 
+void nvfs_blocks_by(struct nvfs_mapping *m, u64 pos, u32 len, unsigned int slot)
+{
+}
+
 void nvfs_mapping_put(struct nvfs_mapping *m)
 {
 	assert_true(m->ref.v > 1);	/* the request has one as long as its pages are in use */

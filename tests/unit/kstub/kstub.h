@@ -41,6 +41,8 @@ typedef u8 blk_status_t;
 
 #define __rcu
 #define __percpu
+#define __user
+#define __iomem
 #define __force
 #define GFP_KERNEL 0u
 #define GFP_ATOMIC 1u
