@@ -11,6 +11,7 @@
 #include "handles.h"
 #include "log.h"
 #include "rw.h"
+#include "stats.h"
 #include "workers.h"
 
 /*
@@ -53,6 +54,9 @@ struct batch {
 	unsigned int nfree, ndone;	/* the rest is QUEUED or RUNNING */
 	unsigned int epoch;	/* a cancel ends it: entries of an older one are dropped */
 	bool stale;		/* what is DONE may be dropped by the next submission */
+	/* since nothing was busy: when that was, what was moved, whether all went well */
+	uint64_t began, read_bytes, written_bytes;
+	bool failed;
 	struct entry entry[];
 };
 
@@ -101,36 +105,25 @@ static struct entry *take_done(struct batch *b)
 
 /* -- running -- */
 
+/* Inside driver_enter(). */
 static ssize_t perform(struct entry *e)
 {
+	struct ogds_report rep = OGDS_REPORT_INIT;
 	ssize_t r;
 
 	if (e->bad_opcode)
 		return -EINVAL;
-	r = driver_enter_open(ERR(DRIVER_CLOSING), ERR(DRIVER_CLOSING));
-	if (r)
-		return r;
 	r = rw_run(e->op, e->file, e->base, e->size, e->off, e->buf_off, false);
-	driver_leave();
+	if (stats_begin()) {
+		ogds_last_io(&rep);
+		stats_batch_entry(e->op, &rep, r < 0);
+	}
 	return r;
 }
 
-static void run(struct job *job)
+/* b->lock held. The entry is over with r. */
+static void set_done(struct batch *b, struct entry *e, ssize_t r, bool dropped)
 {
-	struct entry *e = (struct entry *)job;
-	struct batch *b = e->batch;
-	ssize_t r = 0;
-	bool dropped;
-
-	pthread_mutex_lock(&b->lock);
-	dropped = e->epoch != b->epoch;
-	e->state = RUNNING;
-	pthread_mutex_unlock(&b->lock);
-	if (!dropped)
-		r = perform(e);
-	file_put(e->file);
-
-	pthread_mutex_lock(&b->lock);
 	e->state = DONE;
 	e->event.status = dropped ? CUFILE_CANCELED : r < 0 ? CUFILE_FAILED : CUFILE_COMPLETE;
 	e->event.ret = r < 0 ? (size_t)(ssize_t)-errmap_errno(r) : (size_t)r;
@@ -138,8 +131,48 @@ static void run(struct job *job)
 	*b->done_last = e;
 	b->done_last = &e->next;
 	b->ndone++;
+	b->failed |= r < 0;
+	if (r > 0 && e->op == OGDS_OP_READ)
+		b->read_bytes += r;
+	else if (r > 0)
+		b->written_bytes += r;
+}
+
+static void run(struct job *job)
+{
+	struct entry *e = (struct entry *)job;
+	struct batch *b = e->batch;
+	uint64_t began = 0, rd, wr;
+	bool dropped, failed;
+	ssize_t r = 0;
+	int closing;
+
+	pthread_mutex_lock(&b->lock);
+	dropped = e->epoch != b->epoch;
+	e->state = RUNNING;
+	pthread_mutex_unlock(&b->lock);
+	closing = driver_enter_open(ERR(DRIVER_CLOSING), ERR(DRIVER_CLOSING));
+	if (!dropped)
+		r = closing ? closing : perform(e);
+	file_put(e->file);
+
+	pthread_mutex_lock(&b->lock);
+	set_done(b, e, r, dropped);
+	rd = b->read_bytes;
+	wr = b->written_bytes;
+	failed = b->failed;
+	if (!busy(b)) {
+		began = b->began;
+		b->began = b->read_bytes = b->written_bytes = 0;
+		b->failed = false;
+	}
 	pthread_cond_broadcast(&b->changed);
 	pthread_mutex_unlock(&b->lock);
+	if (!closing) {
+		if (began)
+			stats_batch_complete(rd, wr, os->now_ns() - began, !failed);
+		driver_leave();
+	}
 	put(b);
 }
 
@@ -185,6 +218,7 @@ CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *handle, unsigned int nr)
 	if (r)
 		put(b);
 out:
+	stats_count(STATS_BATCH_SETUP, !r);
 	driver_leave();
 	return errmap_status(r);
 }
@@ -287,6 +321,8 @@ static int submit(struct batch *b, unsigned int nr, const CUfileIOParams_t *p)
 		return ERR(INTERNAL_BATCH_SUBMIT_ERROR);
 	}
 	pthread_mutex_lock(&b->lock);
+	if (!busy(b))
+		b->began = stats_begin();
 	e = reserve(b, p, files, nr, &r);
 	pthread_mutex_unlock(&b->lock);
 	if (!e)
@@ -306,6 +342,7 @@ static int submit(struct batch *b, unsigned int nr, const CUfileIOParams_t *p)
 CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t handle, unsigned int nr,
 				  CUfileIOParams_t *params, unsigned int flags)
 {
+	uint64_t began = stats_begin();
 	struct batch *b;
 	int r;
 
@@ -319,6 +356,8 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t handle, unsigned int nr,
 	} else {
 		r = submit(b, nr, params);
 	}
+	if (began)
+		stats_batch_submit(nr, os->now_ns() - began, !r);
 	put(b);
 	driver_leave();
 	return errmap_status(r);
@@ -406,6 +445,7 @@ CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t handle)
 	if (r)
 		return errmap_status(r);
 	cancel(b);
+	stats_count(STATS_BATCH_CANCEL, true);
 	put(b);
 	driver_leave();
 	return errmap_status(0);
@@ -418,6 +458,7 @@ void cuFileBatchIODestroy(CUfileBatchHandle_t handle)
 	if (driver_enter_open(-1, -1))
 		return;
 	b = handle ? handles_take_out(&batches, handle) : NULL;
+	stats_count(STATS_BATCH_DESTROY, b);
 	if (b) {
 		cancel(b);
 		put(b);

@@ -340,21 +340,26 @@ static ssize_t on_file(struct request *rq, uint64_t base, size_t size, int64_t o
 	return r;
 }
 
-ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, int64_t off,
-	       int64_t buf_off, bool deferred)
-{
-	struct request rq = { .op = op, .file = file, .deferred = deferred };
-
-	begin(op);
-	return note(on_file(&rq, base, size, off, buf_off));
-}
-
 /* At the end of a request, which began then (stats_begin). */
 static void account(const struct request *rq, uint64_t began, bool failed)
 {
 	if (began)
 		stats_io(rq->op, &last, rq->dev ? rq->dev->index : -1, os->now_ns() - began,
 			 failed);
+}
+
+ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, int64_t off,
+	       int64_t buf_off, bool deferred)
+{
+	struct request rq = { .op = op, .file = file, .deferred = deferred };
+	/* an entry of a batch is counted by the batch */
+	uint64_t began = deferred ? stats_begin() : 0;
+	ssize_t r;
+
+	begin(op);
+	r = note(on_file(&rq, base, size, off, buf_off));
+	account(&rq, began, r < 0);
+	return r;
 }
 
 /* Enters, and finds the file. An error: neither was done. */

@@ -372,6 +372,36 @@ static void t_ten_thousand(void **state)
 	free(seen);
 }
 
+/* What batches do is counted as such, not as single requests. */
+static void t_statistics(void **state)
+{
+	CUfileStatsLevel1_t l1;
+	CUfileBatchHandle_t b;
+	size_t bytes = 0;
+	unsigned int i;
+
+	assert_int_equal(cuFileSetStatsLevel(1).err, 0);
+	assert_int_equal(cuFileStatsStart().err, 0);
+	b = batch(PIECES);
+	assert_int_equal(cuFileBatchIOSubmit(b, PIECES, m.params, 0).err, 0);
+	reap(b, 0, PIECES);
+	assert_int_equal(cuFileBatchIOSubmit(b, PIECES + 1, m.params, 0).err, 5040);
+	assert_int_equal(cuFileBatchIOCancel(b).err, 0);
+	cuFileBatchIODestroy(b);
+	assert_int_equal(cuFileStatsStop().err, 0);
+	assert_int_equal(cuFileGetStatsL1(&l1).err, 0);
+	for (i = 0; i < PIECES; i++)
+		bytes += m.params[i].u.batch.size;
+	assert_int_equal(l1.batch_setup_ops.ok, 1);
+	assert_int_equal(l1.batch_submit_ops.ok, 1);
+	assert_int_equal(l1.batch_submit_ops.err, 1);
+	assert_int_equal(l1.batch_cancel_ops.ok, 1);
+	assert_int_equal(l1.batch_destroy_ops.ok, 1);
+	assert_int_equal(l1.batch_complete_ops.ok, 1);
+	assert_int_equal(l1.batch_read_bytes, bytes);
+	assert_int_equal(l1.read_ops.ok, 0);
+}
+
 /* Many threads, each with a batch of its own on one file, and a canceller. */
 static void *batcher(void *arg)
 {
@@ -424,7 +454,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(t_read),   T(t_write), T(t_limits), T(t_results),
 		T(t_timeout), T(t_cancel), T(t_reuse), T(t_destroy_and_close),
-		T(t_no_threads), T(t_ten_thousand), T(t_threads),
+		T(t_no_threads), T(t_ten_thousand), T(t_statistics),
+		T(t_threads),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
