@@ -350,10 +350,7 @@ int nvfs_req_open(struct nvfs_req *rq, const struct nvfs_ioctl_ioargs *a, bool w
 			 nvfs_dir(write), a->offset, a->size);
 		return r;
 	}
-	rq->pos = a->offset;
-	rq->write = write;
-	rq->witness = NULL;
-	rq->file = fget(a->fd);
+	*rq = (struct nvfs_req){ .file = fget(a->fd), .pos = a->offset, .write = write };
 	if (!rq->file) {
 		nvfs_say("%s: fd %d is not open (-EINVAL)\n", nvfs_dir(write), a->fd);
 		return -EINVAL;
