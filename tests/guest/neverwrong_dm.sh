@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# kernels: 6.12
 # time: 40
 # time-long: 60
 # long-only: make check has two minutes for the whole module
