@@ -161,6 +161,7 @@ static int judge_module(void)
 {
 	unsigned int why = nvfs_reason();
 	const struct facts_reason_text *t = facts_reason(why);
+	struct facts_nvfs v;
 
 	if (why == REASON_NONE || drv.cfg.force_compat) {
 		if (drv.cfg.force_compat)
@@ -180,7 +181,8 @@ static int judge_module(void)
 	case REASON_MODULE_ACCESS:
 		return ERR(PERMISSION_DENIED);
 	case REASON_MODULE_VERSION:
-		return ERR(DRIVER_VERSION_MISMATCH);
+		nvfs_version(&v);
+		return v.major ? ERR(DRIVER_VERSION_MISMATCH) : ERR(DRIVER_VERSION_READ_ERROR);
 	case REASON_MODULE_NODES:
 		return ERR(NVFS_SETUP_ERROR);
 	default:

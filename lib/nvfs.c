@@ -53,7 +53,12 @@ static unsigned int open_nodes(void)
 
 void nvfs_open(void)
 {
-	int r = facts_nvfs_find(os_root, &nvfs.facts);
+	int r;
+
+	memset(&nvfs.facts, 0, sizeof(nvfs.facts));
+	r = facts_nvfs_find(os_root, &nvfs.facts);
+	if (r)
+		memset(&nvfs.facts, 0, sizeof(nvfs.facts));
 
 	nvfs.nodes = 0;
 	nvfs.reason = REASON_NO_MODULE;

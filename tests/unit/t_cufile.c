@@ -21,6 +21,7 @@
 #include <cuda.h>
 
 #include "cufile_fake.h"
+#include "gpu.h"
 #include "opengds.h"
 
 #define MIB (1024 * 1024)
@@ -352,6 +353,51 @@ static void t_no_module(void **state)
 	gpu_free(p);
 }
 
+static void module_says(const char *version)
+{
+	char path[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/root/proc/driver/nvidia-fs/version", fake.dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(version, f);
+	fclose(f);
+}
+
+static int no_gpu(char *what, size_t len)
+{
+	snprintf(what, len, "cuInit Failed, error CUDA_ERROR_NO_DEVICE");
+	return CUDA_ERROR_NO_DEVICE;
+}
+
+/* What an open can end with, each by its own code; falling back makes most of them fine. */
+static void t_open_errors(void **state)
+{
+	struct gpu_ops none = gpu_cuda;
+	CUfileError_t e;
+
+	setenv("CUFILE_ALLOW_COMPAT_MODE", "false", 1);
+	module_says("version: 3.0.1\n");
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_DRIVER_VERSION_MISMATCH);
+	module_says("no version at all\n");
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_DRIVER_VERSION_READ_ERROR);
+	module_says("version: 2.28.4\n");
+	atomic_store(&fake.no_node, ENOENT);
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_NVFS_SETUP_ERROR);
+	atomic_store(&fake.no_node, EACCES);
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_PERMISSION_DENIED);
+	unsetenv("CUFILE_ALLOW_COMPAT_MODE");
+	none.open = no_gpu;
+	gpu = &none;
+	e = cuFileDriverOpen();
+	gpu = &gpu_cuda;
+	assert_int_equal(e.err, CU_FILE_CUDA_DRIVER_ERROR);
+	assert_int_equal(e.cu_err, CUDA_ERROR_NO_DEVICE);
+	assert_int_equal(cuFileUseCount(), 0);
+	assert_int_equal(cuFileDriverOpen().err, 0);
+}
+
 static void facts_say(const char *fs, const char *options, const char *reason)
 {
 	struct ogds_plan plan = OGDS_PLAN_INIT;
@@ -537,7 +583,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(t_registered),   T(t_registered_buffered_fd), T(t_unregistered),
 		T(t_bounce),	   T(t_bounce_buffered_fd),	T(t_large),
-		T(t_pin_refused),  T(t_request_fails),		T(t_no_module),
+		T(t_pin_refused),  T(t_request_fails),		T(t_no_module),	T(t_open_errors),
 		T(t_file_facts),   T(t_limits),			T(t_stale_registration),
 		T(t_vector),	   T(t_fork),
 	};
