@@ -142,8 +142,7 @@ static void run(struct job *job)
 {
 	struct entry *e = (struct entry *)job;
 	struct batch *b = e->batch;
-	uint64_t began = 0, rd, wr;
-	bool dropped, failed;
+	bool dropped;
 	ssize_t r = 0;
 	int closing;
 
@@ -158,21 +157,18 @@ static void run(struct job *job)
 
 	pthread_mutex_lock(&b->lock);
 	set_done(b, e, r, dropped);
-	rd = b->read_bytes;
-	wr = b->written_bytes;
-	failed = b->failed;
 	if (!busy(b)) {
-		began = b->began;
+		/* before anybody can see that it is over */
+		if (b->began && !closing)
+			stats_batch_complete(b->read_bytes, b->written_bytes,
+					     os->now_ns() - b->began, !b->failed);
 		b->began = b->read_bytes = b->written_bytes = 0;
 		b->failed = false;
 	}
 	pthread_cond_broadcast(&b->changed);
 	pthread_mutex_unlock(&b->lock);
-	if (!closing) {
-		if (began)
-			stats_batch_complete(rd, wr, os->now_ns() - began, !failed);
+	if (!closing)
 		driver_leave();
-	}
 	put(b);
 }
 
