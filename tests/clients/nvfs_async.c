@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "nvfs_client.h"
 #include "t_gpu.h"
 #include "t_pattern.h"
+#include "t_row.h"
 
 #define K 1024UL
 #define M (1024UL * 1024)
@@ -36,25 +36,7 @@ static struct nvfs_map large, small;	/* 16 MiB and 256 KiB, both to the whole bu
 static CUdeviceptr gpu;
 static char *buf;
 static uint64_t value = 100;		/* no fence value comes twice */
-static int fd, bad;
-
-static void row(bool ok, const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void row(bool ok, const char *name, const char *fmt, ...)
-{
-	va_list ap;
-
-	printf("%s %s", ok ? "ok " : "BAD", name);
-	if (!ok) {
-		printf(": ");
-		va_start(ap, fmt);
-		vprintf(fmt, ap);
-		va_end(ap);
-		bad = 1;
-	}
-	putchar('\n');
-}
+static int fd;
 
 static void poison(size_t off, size_t n)
 {
@@ -87,7 +69,7 @@ static void reads(struct nvfs_map *map, const char *which)
 		err = nvfs_start(map, false, fd, sizes[i], 0, 0, ++value);
 		got = err ? err : nvfs_wait(map, value, SECONDS);
 		why = got == (ssize_t)sizes[i] ? gpu_is_file(0, sizes[i]) : nvfs_error();
-		row(got == (ssize_t)sizes[i] && !why, name, "result %zd: %s", got, why);
+		t_row(got == (ssize_t)sizes[i] && !why, name, "result %zd: %s", got, why);
 	}
 }
 
@@ -109,7 +91,7 @@ static void writes(struct nvfs_map *map, const char *which)
 		err = got < 0 ? got : pread(fd, buf, sizes[i], SIZE) != (ssize_t)sizes[i];
 		if (!err)
 			err = t_pattern_check(buf, sizes[i], 1000 + value, 0, why, sizeof(why));
-		row(got == (ssize_t)sizes[i] && !err, name, "result %zd, %s", got, why);
+		t_row(got == (ssize_t)sizes[i] && !err, name, "result %zd, %s", got, why);
 		value++;
 	}
 }
@@ -121,18 +103,18 @@ static void ends(void)
 
 	err = nvfs_start(&large, false, fd, 0, 0, 0, ++value);
 	got = err ? err : nvfs_wait(&large, value, SECONDS);
-	row(!got, "size 0 is over at once and signals", "%zd", got);
+	t_row(!got, "size 0 is over at once and signals", "%zd", got);
 	err = nvfs_start(&large, false, fd, 64 * K, 0, 0, ++value);
 	got = err ? err : nvfs_wait(&large, value, SECONDS);
-	row(got == 64 * K, "and the mapping takes the next one", "%zd", got);
+	t_row(got == 64 * K, "and the mapping takes the next one", "%zd", got);
 	if (ftruncate(fd, SIZE - 60 * K))
 		t_die("ftruncate: %s", strerror(errno));
 	err = nvfs_start(&large, false, fd, 64 * K, SIZE - 64 * K, 0, ++value);
 	got = err ? err : nvfs_wait(&large, value, SECONDS);
-	row(got == 4 * K, "a read is short at the end of the file", "%zd", got);
+	t_row(got == 4 * K, "a read is short at the end of the file", "%zd", got);
 	err = nvfs_start(&large, false, fd, 64 * K, SIZE, 0, ++value);
 	got = err ? err : nvfs_wait(&large, value, SECONDS);
-	row(!got, "a read behind the end has 0 bytes", "%zd", got);
+	t_row(!got, "a read behind the end has 0 bytes", "%zd", got);
 }
 
 /* what a refused request leaves alone: the fence, and the mapping's readiness */
@@ -148,20 +130,20 @@ static void refusals(void)
 	a.cpuvaddr = (uintptr_t)large.cpu;
 	a.size = 64 * K;
 	err = nvfs_submit(nv.fd[0], false, &a, &got);
-	row(err == -EINVAL, "fence value 0 is refused", "%d", err);
+	t_row(err == -EINVAL, "fence value 0 is refused", "%d", err);
 	a.end_fence_value = ++value;
 	a.size = 512;
 	err = nvfs_submit(nv.fd[0], false, &a, &got);
-	row(err == -EINVAL, "a bad size is refused", "%d", err);
+	t_row(err == -EINVAL, "a bad size is refused", "%d", err);
 	a.size = 64 * K;
 	a.fd = -1;
 	err = nvfs_submit(nv.fd[0], false, &a, &got);
-	row(err == -EINVAL, "a bad fd is refused", "%d", err);
-	row(large.fence->end_fence_val == before, "refusals leave the fence alone", "%llu",
+	t_row(err == -EINVAL, "a bad fd is refused", "%d", err);
+	t_row(large.fence->end_fence_val == before, "refusals leave the fence alone", "%llu",
 	    (unsigned long long)large.fence->end_fence_val);
 	err = nvfs_start(&large, false, fd, 64 * K, 0, 0, ++value);
 	got = err ? err : nvfs_wait(&large, value, SECONDS);
-	row(got == 64 * K, "and the mapping works", "%zd", got);
+	t_row(got == 64 * K, "and the mapping works", "%zd", got);
 }
 
 /* A second request while one is in flight; synchronous ones may run beside it. */
@@ -184,14 +166,14 @@ static void one_at_a_time(void)
 			sync = -1;
 		got = nvfs_wait(&large, err ? first : value, SECONDS);
 		if (got != (err ? 12 * (ssize_t)M : 64 * (ssize_t)K)) {
-			row(false, "a request survives the refusal of a second one", "%zd", got);
+			t_row(false, "a request survives the refusal of a second one", "%zd", got);
 			return;
 		}
 	}
-	row(under_way, "the ioctl returns while the drive works", "never in %d tries", tries);
-	row(busy, "a second one in flight on a mapping is EBUSY", "never in %d tries", tries);
-	row(sync == 64 * K, "synchronous requests run beside it", "failed");
-	row(!gpu_is_file(0, 12 * M), "and the bytes are right", "%s", gpu_is_file(0, 12 * M));
+	t_row(under_way, "the ioctl returns while the drive works", "never in %d tries", tries);
+	t_row(busy, "a second one in flight on a mapping is EBUSY", "never in %d tries", tries);
+	t_row(sync == 64 * K, "synchronous requests run beside it", "failed");
+	t_row(!gpu_is_file(0, 12 * M), "and the bytes are right", "%s", gpu_is_file(0, 12 * M));
 }
 
 /* Many mappings at once: each fence has the result of its own request. */
@@ -216,7 +198,7 @@ static void many(void)
 		    gpu_is_file(i * 64 * K, (i % 16 + 1) * 4 * K))
 			err = -EILSEQ;
 	}
-	row(!err, "24 mappings, 24 requests in flight", "request %zu: %d, %zd", i, err, got);
+	t_row(!err, "24 mappings, 24 requests in flight", "request %zu: %d, %zd", i, err, got);
 	for (i = 0; i < n; i++)
 		nvfs_unmap(&map[i]);
 }
@@ -235,10 +217,10 @@ static void limits(const char *path)
 	setrlimit(RLIMIT_FSIZE, &r);
 	err = nvfs_start(&small, true, f, 64 * K, 2 * M, 0, ++value);
 	got = err ? err : nvfs_wait(&small, value, SECONDS);
-	row(got == -EFBIG, "a write past RLIMIT_FSIZE is EFBIG", "%zd", got);
+	t_row(got == -EFBIG, "a write past RLIMIT_FSIZE is EFBIG", "%zd", got);
 	err = nvfs_start(&small, true, f, 4 * M, 0, 0, ++value);
 	got = err ? err : nvfs_wait(&small, value, SECONDS);
-	row(got > 0 && got <= 1 * (ssize_t)M && lseek(f, 0, SEEK_END) <= 1 * (off_t)M,
+	t_row(got > 0 && got <= 1 * (ssize_t)M && lseek(f, 0, SEEK_END) <= 1 * (off_t)M,
 	    "a long write stops at RLIMIT_FSIZE", "%zd", got);
 	setrlimit(RLIMIT_FSIZE, &old);
 	close(f);
@@ -255,7 +237,7 @@ static void closed(const char *path)
 	err = nvfs_start(&large, false, f, 12 * M, 0, 0, ++value);
 	close(f);
 	got = err ? err : nvfs_wait(&large, value, SECONDS);
-	row(got == 12 * M && !gpu_is_file(0, 12 * M), "the file is closed in flight", "%zd", got);
+	t_row(got == 12 * M && !gpu_is_file(0, 12 * M), "the file is closed in flight", "%zd", got);
 }
 
 int main(int argc, char **argv)
@@ -299,5 +281,5 @@ int main(int argc, char **argv)
 	nvfs_close(&nv);
 	close(fd);
 	unlink(path);
-	return bad;
+	return t_rows_bad();
 }

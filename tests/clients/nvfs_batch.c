@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include "nvfs_client.h"
 #include "t_gpu.h"
 #include "t_pattern.h"
+#include "t_row.h"
 
 #define N NVFS_MAX_BATCH
 #define PART 65536UL
@@ -36,25 +36,7 @@ static struct nvfs_ioctl_ioargs entry[N + 1];
 static CUdeviceptr gpu;
 static char *buf;
 static uint64_t value = 1;
-static int fd, fd_wo, bad;
-
-static void row(bool ok, const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void row(bool ok, const char *name, const char *fmt, ...)
-{
-	va_list ap;
-
-	printf("%s %s", ok ? "ok " : "BAD", name);
-	if (!ok) {
-		printf(": ");
-		va_start(ap, fmt);
-		vprintf(fmt, ap);
-		va_end(ap);
-		bad = 1;
-	}
-	putchar('\n');
-}
+static int fd, fd_wo;
 
 /* Entries 0..n-1: odd ones write, even ones read, each its part; fences start anew. */
 static void fill(unsigned int n)
@@ -146,7 +128,7 @@ static void good(unsigned int n, const char *name)
 
 	fill(n);
 	r = batch(n, entry);
-	row(!r && all_right(n, &why), name, "returned %d (%s): %s", r, r ? strerror(errno) : "-",
+	t_row(!r && all_right(n, &why), name, "returned %d (%s): %s", r, r ? strerror(errno) : "-",
 	    why);
 }
 
@@ -160,7 +142,7 @@ static void refused(const char *name, unsigned int n, unsigned int at, long want
 	for (i = 0; i < n; i++)
 		codes = codes && entry[i].ioctl_return == (i == at ? want : -ECANCELED);
 	still = untouched(n);
-	row(r == -1 && err == EPERM && codes && still, name,
+	t_row(r == -1 && err == EPERM && codes && still, name,
 	    "returned %d (%s), code %lld of entry %u, others %s, memory %s", r, strerror(err),
 	    (long long)entry[at].ioctl_return, at, codes ? "right" : "wrong",
 	    still ? "untouched" : "touched");
@@ -209,7 +191,7 @@ static void call(const char *name, unsigned int n, const void *at, int want)
 	fill(8);
 	r = batch(n, at);
 	err = r ? errno : 0;
-	row(err == want && untouched(8), name, "errno %s", nvfs_errname(err));
+	t_row(err == want && untouched(8), name, "errno %s", nvfs_errname(err));
 }
 
 static void calls(void)
@@ -246,7 +228,7 @@ static void one_fails(void)
 	setrlimit(RLIMIT_FSIZE, &old);
 	first = nvfs_wait(&map[1], value, SECONDS);
 	second = nvfs_wait(&map[3], value, SECONDS);
-	row(!ret && first == (ssize_t)PART && second == -EFBIG && entry[3].ioctl_return == -EFBIG &&
+	t_row(!ret && first == (ssize_t)PART && second == -EFBIG && entry[3].ioctl_return == -EFBIG &&
 	    nvfs_wait(&map[0], value, SECONDS) == (ssize_t)PART,
 	    "one entry fails, the others do not", "returned %d, %zd and %zd", ret, first, second);
 }
@@ -262,7 +244,7 @@ static void with_sync(void)
 		entry[i - 1].flags |= NVFS_IO_SYNC;
 	}
 	r = batch(16, entry);
-	row(!r && all_right(16, &why), "synchronous entries among them", "returned %d: %s", r, why);
+	t_row(!r && all_right(16, &why), "synchronous entries among them", "returned %d: %s", r, why);
 }
 
 /* The results cannot be stored, the requests are done all the same. */
@@ -279,7 +261,7 @@ static void read_only(void)
 	memcpy(copy, entry, 8 * sizeof(*entry));
 	mprotect(copy, 4096, PROT_READ);
 	r = batch(8, copy);
-	row(!r && all_right(8, &why), "entries in read-only memory", "returned %d: %s", r, why);
+	t_row(!r && all_right(8, &why), "entries in read-only memory", "returned %d: %s", r, why);
 	munmap(copy, 4096);
 }
 
@@ -323,5 +305,5 @@ int main(int argc, char **argv)
 	close(fd);
 	close(fd_wo);
 	unlink(path);
-	return bad;
+	return t_rows_bad();
 }

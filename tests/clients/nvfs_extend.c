@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "nvfs_client.h"
 #include "t_gpu.h"
 #include "t_pattern.h"
+#include "t_row.h"
 
 #define K 1024UL
 #define SIZE (8 * 1024 * K)
@@ -31,25 +31,7 @@ static struct t_gpu dev;
 static struct nvfs_map map;
 static CUdeviceptr gpu;
 static void *bare;		/* mmapped, no MAP done */
-static int fd, bad;
-
-static void row(bool ok, const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void row(bool ok, const char *name, const char *fmt, ...)
-{
-	va_list ap;
-
-	printf("%s %s", ok ? "ok " : "BAD", name);
-	if (!ok) {
-		printf(": ");
-		va_start(ap, fmt);
-		vprintf(fmt, ap);
-		va_end(ap);
-		bad = 1;
-	}
-	putchar('\n');
-}
+static int fd;
 
 /* 0 or the errno */
 static int call(unsigned long nr, void *arg)
@@ -93,7 +75,7 @@ static void rdma_bad(const char *name, const struct nvfs_ioctl_set_rdma *s)
 	int first = call(NVFS_IOCTL_SET_RDMA_REG_INFO, &good), r;
 
 	r = call(NVFS_IOCTL_SET_RDMA_REG_INFO, &broken);
-	row(!first && r == EINVAL && empty(), name, "errno %d, record %s", r,
+	t_row(!first && r == EINVAL && empty(), name, "errno %d, record %s", r,
 	    empty() ? "empty" : "kept");
 }
 
@@ -104,13 +86,13 @@ static void rdma(void)
 	struct nvfs_ioctl_get_rdma g = { .cpuvaddr = (uintptr_t)map.cpu + 4096 };
 	struct nvfs_rdma_info r;
 
-	row(empty(), "RDMA: nothing is registered at first", "a record");
-	row(!call(NVFS_IOCTL_SET_RDMA_REG_INFO, &s), "RDMA: SET", "errno %d", errno);
+	t_row(empty(), "RDMA: nothing is registered at first", "a record");
+	t_row(!call(NVFS_IOCTL_SET_RDMA_REG_INFO, &s), "RDMA: SET", "errno %d", errno);
 	r = record();
-	row(r.version == 2 && r.flags == 1 && r.lid == 4 && r.qp_num == 3 && r.rem_vaddr == gpu &&
+	t_row(r.version == 2 && r.flags == 1 && r.lid == 4 && r.qp_num == 3 && r.rem_vaddr == gpu &&
 	    r.size == SIZE && r.rkey == 6 && r.gid[0] == 1 && r.gid[1] == 2 && r.dc_key == 5 &&
 	    !r.pad, "RDMA: GET has it", "another record");
-	row(!call(NVFS_IOCTL_CLEAR_RDMA_REG_INFO, &c) && empty(), "RDMA: CLEAR", "not empty");
+	t_row(!call(NVFS_IOCTL_CLEAR_RDMA_REG_INFO, &c) && empty(), "RDMA: CLEAR", "not empty");
 	s.nkeys = 0;
 	rdma_bad("RDMA: no key is EINVAL and clears", &s);
 	s.nkeys = 2;
@@ -120,14 +102,14 @@ static void rdma(void)
 	rdma_bad("RDMA: version 1 is EINVAL and clears", &s);
 	s = key();
 	s.cpuvaddr += 4096;
-	row(call(NVFS_IOCTL_SET_RDMA_REG_INFO, &s) == EINVAL, "RDMA: SET of no mapping", "%d", errno);
+	t_row(call(NVFS_IOCTL_SET_RDMA_REG_INFO, &s) == EINVAL, "RDMA: SET of no mapping", "%d", errno);
 	s.cpuvaddr = (uintptr_t)bare;
-	row(call(NVFS_IOCTL_SET_RDMA_REG_INFO, &s) == EINVAL, "RDMA: SET before MAP", "%d", errno);
-	row(call(NVFS_IOCTL_GET_RDMA_REG_INFO, &g) == EINVAL, "RDMA: GET of no mapping", "%d", errno);
+	t_row(call(NVFS_IOCTL_SET_RDMA_REG_INFO, &s) == EINVAL, "RDMA: SET before MAP", "%d", errno);
+	t_row(call(NVFS_IOCTL_GET_RDMA_REG_INFO, &g) == EINVAL, "RDMA: GET of no mapping", "%d", errno);
 	c.cpuvaddr = 0;
-	row(call(NVFS_IOCTL_CLEAR_RDMA_REG_INFO, &c) == EPERM, "RDMA: CLEAR of no mapping", "%d",
+	t_row(call(NVFS_IOCTL_CLEAR_RDMA_REG_INFO, &c) == EPERM, "RDMA: CLEAR of no mapping", "%d",
 	    errno);
-	row(call(NVFS_IOCTL_SET_RDMA_REG_INFO, NULL) == EFAULT, "RDMA: SET at address 0", "%d", errno);
+	t_row(call(NVFS_IOCTL_SET_RDMA_REG_INFO, NULL) == EFAULT, "RDMA: SET at address 0", "%d", errno);
 }
 
 /* -- QUERY -- */
@@ -140,21 +122,21 @@ static void query(void)
 	memset(&a, 0xee, sizeof(a));
 	a.q.size = sizeof(a.q);
 	r = call(NVFS_IOCTL_OGDS_QUERY, &a);
-	row(!r && a.q.size == 64 && a.q.version == NVFS_OGDS_VERSION &&
+	t_row(!r && a.q.size == 64 && a.q.version == NVFS_OGDS_VERSION &&
 	    a.q.features == NVFS_OGDS_FEATURES && a.q.max_batch == 256 &&
 	    a.q.max_window == 16 << 20 && a.more[0] == (char)0xee, "QUERY", "errno %d", r);
 	memset(&a, 0xee, sizeof(a));
 	a.q.size = 16;
 	r = call(NVFS_IOCTL_OGDS_QUERY, &a);
-	row(!r && a.q.size == 64 && a.q.max_batch == 0xeeeeeeee, "QUERY by an older client",
+	t_row(!r && a.q.size == 64 && a.q.max_batch == 0xeeeeeeee, "QUERY by an older client",
 	    "errno %d", r);
 	a.q.size = sizeof(a);
 	r = call(NVFS_IOCTL_OGDS_QUERY, &a);
-	row(!r && a.q.size == 64 && !a.more[0] && !a.more[63], "QUERY by a newer client",
+	t_row(!r && a.q.size == 64 && !a.more[0] && !a.more[63], "QUERY by a newer client",
 	    "errno %d", r);
 	a.q.size = 15;
-	row(call(NVFS_IOCTL_OGDS_QUERY, &a) == EINVAL, "QUERY without room", "errno %d", errno);
-	row(call(NVFS_IOCTL_OGDS_QUERY, NULL) == EFAULT, "QUERY at address 0", "errno %d", errno);
+	t_row(call(NVFS_IOCTL_OGDS_QUERY, &a) == EINVAL, "QUERY without room", "errno %d", errno);
+	t_row(call(NVFS_IOCTL_OGDS_QUERY, NULL) == EFAULT, "QUERY at address 0", "errno %d", errno);
 }
 
 /* -- RW -- */
@@ -178,36 +160,36 @@ static void witness(const char *path)
 	int r, f;
 
 	r = rw(&a, false, SIZE, 0, fd);
-	row(!r && a.io.ioctl_return == (long)SIZE && a.dma_bytes == SIZE && !a.cpu_bytes &&
+	t_row(!r && a.io.ioctl_return == (long)SIZE && a.dma_bytes == SIZE && !a.cpu_bytes &&
 	    a.drives == 1 && !strcmp(a.driver, "nvme"), "RW: a read, all of it by the drive",
 	    "errno %d, %llu + %llu by %u %s", r, (unsigned long long)a.dma_bytes,
 	    (unsigned long long)a.cpu_bytes, a.drives, a.driver);
 	r = rw(&a, true, 64 * K, 0, fd);
-	row(!r && a.dma_bytes == 64 * K && !a.cpu_bytes, "RW: a write", "errno %d, %llu", r,
+	t_row(!r && a.dma_bytes == 64 * K && !a.cpu_bytes, "RW: a write", "errno %d, %llu", r,
 	    (unsigned long long)a.dma_bytes);
 	r = rw(&a, false, 64 * K, SIZE - 4096, fd);
-	row(!r && a.io.ioctl_return == 4096 && a.dma_bytes == 4096, "RW: short at the end",
+	t_row(!r && a.io.ioctl_return == 4096 && a.dma_bytes == 4096, "RW: short at the end",
 	    "errno %d, %llu", r, (unsigned long long)a.dma_bytes);
 	f = t_open(path, O_RDWR | O_DIRECT | O_CREAT | O_TRUNC);
 	if (ftruncate(f, 64 * K) || pwrite(f, map.fence, 4096, 16 * K) != 4096)
 		t_die("%s: %s", path, strerror(errno));
 	r = rw(&a, false, 64 * K, 0, f);
-	row(a.dma_bytes == 4096 && a.cpu_bytes == 60 * K, "RW: holes are not the drive's",
+	t_row(a.dma_bytes == 4096 && a.cpu_bytes == 60 * K, "RW: holes are not the drive's",
 	    "errno %d, %llu + %llu", r, (unsigned long long)a.dma_bytes,
 	    (unsigned long long)a.cpu_bytes);
 	close(f);
 	unlink(path);
 	r = rw(&a, false, 512, 0, fd);
-	row(r == EPERM && a.io.ioctl_return == -EINVAL && !a.dma_bytes && !a.drives && !a.driver[0],
+	t_row(r == EPERM && a.io.ioctl_return == -EINVAL && !a.dma_bytes && !a.drives && !a.driver[0],
 	    "RW: a refused one has nothing", "errno %d", r);
 	rw(&a, false, 64 * K, 0, fd);
 	a.io.flags = 0;
 	r = call(NVFS_IOCTL_OGDS_RW, &a);
-	row(r == EPERM && a.io.ioctl_return == -EOPNOTSUPP, "RW: asynchronous is refused",
+	t_row(r == EPERM && a.io.ioctl_return == -EOPNOTSUPP, "RW: asynchronous is refused",
 	    "errno %d", r);
 	a.io.flags = NVFS_IO_SYNC | 3 << NVFS_IO_OPTYPE_SHIFT;
 	r = call(NVFS_IOCTL_OGDS_RW, &a);
-	row(r == EPERM && a.io.ioctl_return == -EINVAL, "RW: operation 3 is refused", "errno %d", r);
+	t_row(r == EPERM && a.io.ioctl_return == -EINVAL, "RW: operation 3 is refused", "errno %d", r);
 }
 
 /* -- UNMAP -- */
@@ -246,8 +228,8 @@ static void unmaps(void)
 	uint64_t value = 1;
 	int i, r, held = 0, err = 0;
 
-	row(unmap((char *)map.cpu + 4096, 0) == EINVAL, "UNMAP of no mapping", "errno %d", errno);
-	row(unmap(map.cpu, 1) == EINVAL, "UNMAP with unknown flags", "errno %d", errno);
+	t_row(unmap((char *)map.cpu + 4096, 0) == EINVAL, "UNMAP of no mapping", "errno %d", errno);
+	t_row(unmap(map.cpu, 1) == EINVAL, "UNMAP with unknown flags", "errno %d", errno);
 	for (i = 0; i < 20 && !err; i++) {
 		if (nvfs_map(&nv, &m, gpu, SIZE, 0, dev.pdevinfo))
 			t_die("%s", nvfs_error());
@@ -270,11 +252,11 @@ static void unmaps(void)
 			err = -2;
 		nvfs_unmap(&m);
 	}
-	row(!err && !held && !atomic_load(&strange), "UNMAP with requests in flight",
+	t_row(!err && !held && !atomic_load(&strange), "UNMAP with requests in flight",
 	    "round %d: %d, %d times not released, strange result %d", i, err, held,
 	    atomic_load(&strange));
-	row(!unmap(bare, 0), "UNMAP before MAP", "errno %d", errno);
-	row(nvfs_read(&map, fd, 64 * K, 0, 0) == 64 * (ssize_t)K, "other mappings go on", "%s",
+	t_row(!unmap(bare, 0), "UNMAP before MAP", "errno %d", errno);
+	t_row(nvfs_read(&map, fd, 64 * K, 0, 0) == 64 * (ssize_t)K, "other mappings go on", "%s",
 	    nvfs_error());
 }
 
@@ -310,5 +292,5 @@ int main(int argc, char **argv)
 	nvfs_close(&nv);
 	close(fd);
 	unlink(path);
-	return bad;
+	return t_rows_bad();
 }
