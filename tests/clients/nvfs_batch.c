@@ -228,7 +228,8 @@ static void one_fails(void)
 	setrlimit(RLIMIT_FSIZE, &old);
 	first = nvfs_wait(&map[1], value, SECONDS);
 	second = nvfs_wait(&map[3], value, SECONDS);
-	t_row(!ret && first == (ssize_t)PART && second == -EFBIG && entry[3].ioctl_return == -EFBIG &&
+	t_row(!ret && first == (ssize_t)PART && second == -EFBIG &&
+	    entry[3].ioctl_return == -EFBIG &&
 	    nvfs_wait(&map[0], value, SECONDS) == (ssize_t)PART,
 	    "one entry fails, the others do not", "returned %d, %zd and %zd", ret, first, second);
 }

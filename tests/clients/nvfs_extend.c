@@ -180,7 +180,8 @@ static void witness(const char *path)
 	close(f);
 	unlink(path);
 	r = rw(&a, false, 512, 0, fd);
-	t_row(r == EPERM && a.io.ioctl_return == -EINVAL && !a.dma_bytes && !a.drives && !a.driver[0],
+	t_row(r == EPERM && a.io.ioctl_return == -EINVAL && !a.dma_bytes && !a.drives &&
+	    !a.driver[0],
 	    "RW: a refused one has nothing", "errno %d", r);
 	rw(&a, false, 64 * K, 0, fd);
 	a.io.flags = 0;
