@@ -17,7 +17,8 @@
  *   from        to          who                        when
  *   -           PREPARED    nvfs_async_prepare()       every check passed, fence taken
  *   PREPARED    -           nvfs_async_drop()          a batch with another bad entry
- *   PREPARED    IN FLIGHT   nvfs_async_submit()        the file system queued it
+ *   PREPARED    IN FLIGHT   nvfs_async_submit()        the file system queued it; it is over
+ *                                                      when the submission has returned, too
  *   PREPARED    ENDED       nvfs_async_submit()        it was through, or failed, at once
  *   IN FLIGHT   ENDED       nvfs_async_done()          one window, or an error
  *   IN FLIGHT   GOING ON    nvfs_async_done()          more windows, or a new drive
@@ -42,6 +43,12 @@ struct nvfs_async {
 	struct nvfs_req rq;
 	struct nvfs_window w;
 	struct kiocb kb;
+	/*
+	 * Two while the file system has the window: its completion, and the submission, after
+	 * whose return it does not look at kb and the file any more (the completion may come
+	 * before that). The last of them ends the window.
+	 */
+	atomic_t in_flight;
 	struct work_struct done;
 	struct work_struct go_on;
 	const struct cred *cred;
@@ -158,16 +165,23 @@ static void nvfs_async_done(struct work_struct *work)
 		nvfs_async_release(x, true, r);
 }
 
+/* Completion or submission is through with it; x may be gone when this returns. */
+static void nvfs_async_landed(struct nvfs_async *x)
+{
+	if (atomic_dec_and_test(&x->in_flight))
+		queue_work(nvfs_done_wq, &x->done);
+}
+
 /* From the file system, in any context. */
 static void nvfs_async_complete(struct kiocb *kb, long r)
 {
 	struct nvfs_async *x = container_of(kb, struct nvfs_async, kb);
 
 	x->r = r;
-	queue_work(nvfs_done_wq, &x->done);
+	nvfs_async_landed(x);
 }
 
-/* -EIOCBQUEUED: x is not ours any more, and may be gone already. */
+/* What the file system says; -EIOCBQUEUED: nvfs_async_complete() is or was called. */
 static ssize_t nvfs_async_start(struct nvfs_async *x)
 {
 	struct file *file = x->rq.file;
@@ -196,7 +210,7 @@ static ssize_t nvfs_async_start(struct nvfs_async *x)
 	return r;
 }
 
-/* Bytes of the first window, -errno, or -EIOCBQUEUED. */
+/* Bytes of the first window, -errno, or -EIOCBQUEUED: x is not ours any more. */
 static ssize_t nvfs_async_first(struct nvfs_async *x)
 {
 	struct nvfs_mapping *m = x->rq.m;
@@ -215,8 +229,12 @@ static ssize_t nvfs_async_first(struct nvfs_async *x)
 		nvfs_mapping_leave(m);
 		return r;
 	}
+	atomic_set(&x->in_flight, 2);
 	r = nvfs_async_start(x);
-	return r == -EIOCBQUEUED ? r : nvfs_async_end_window(x, r);
+	if (r != -EIOCBQUEUED)
+		return nvfs_async_end_window(x, r);
+	nvfs_async_landed(x);
+	return r;
 }
 
 /*
@@ -233,12 +251,13 @@ ssize_t nvfs_async_submit(struct nvfs_async *x)
 		queue_work(nvfs_go_on_wq, &x->go_on);
 		return 0;
 	}
-	/* where the caller's file size limit may cut it, it is done in his context */
-	r = x->rq.by_cpu ? nvfs_windows(&x->rq, x->size) : nvfs_async_first(x);
 	if (x->rq.by_cpu) {
-		nvfs_async_release(x, true, nvfs_async_errno(r));
+		/* the caller's file size limit may cut it: done in his context */
+		r = nvfs_async_errno(nvfs_windows(&x->rq, x->size));
+		nvfs_async_release(x, true, r);
 		return r;
 	}
+	r = nvfs_async_first(x);
 	if (r == -EIOCBQUEUED || nvfs_async_more(x, r))
 		return 0;
 	nvfs_async_release(x, true, r);
