@@ -83,6 +83,9 @@ static const struct facts_reason_text table[] = {
 	       "remove the cause, or set properties.allow_compat_mode to true"),
 	REASON(ABSENT, "R-ABSENT", "this version of the library has no such route",
 	       "nothing to do: the other routes are tried"),
+	REASON(FS_CPU, "R-FS-CPU",
+	       "the file system moved the bytes by CPU instead of handing them to the drive",
+	       "look for the line of nvidia-fs in 'dmesg'; copying the file may mend it (cp)"),
 };
 
 _Static_assert(sizeof(table) / sizeof(*table) == REASONS, "a reason is without its texts");

@@ -42,6 +42,7 @@ enum facts_reason {
 	REASON_STRICT,		/* refused: strict is set and a whole block would not go direct */
 	REASON_COMPAT_FORBIDDEN, /* refused: allow_compat_mode is false */
 	REASON_ABSENT,		/* this version has no such route */
+	REASON_FS_CPU,		/* the file system moved the bytes by CPU */
 	REASONS
 };
 

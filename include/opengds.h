@@ -57,9 +57,12 @@ struct ogds_plan {
 	uint32_t op;		/* in: enum ogds_op */
 	uint32_t npieces;	/* out */
 	int32_t error;		/* out: 0, or the CUfileOpError or errno of the refusal */
-	uint32_t reason;	/* out: of the refusal */
+	uint32_t reason;	/* out: why the refused bytes would not go direct */
 	uint64_t whole_bytes;	/* out: bytes of whole 4-KiB blocks in the request */
 	uint64_t whole_direct;	/* out: of them, bytes that go direct */
+	/* out: the rule that refuses: R-STRICT, R-COMPAT-FORBIDDEN, R-ROUTE-DENIED; 0: none */
+	uint32_t refused_by;
+	uint32_t pad;
 	struct ogds_piece piece[OGDS_PLAN_PIECES];
 };
 
@@ -79,7 +82,7 @@ struct ogds_report {
 	uint64_t witnessed;	/* direct bytes whose every sector the module saw mapped for DMA */
 	uint64_t retried;	/* bytes that failed on a direct route and went another way */
 	uint32_t reason;	/* of the first whole block that did not go direct; 0: none */
-	uint32_t pad;
+	uint32_t refused_by;	/* the rule that forbade another way, as in struct ogds_plan */
 };
 
 #define OGDS_REPORT_INIT { .struct_size = sizeof(struct ogds_report) }

@@ -177,16 +177,39 @@ void nvfs_win_close(struct nvfs_win *w)
 	w->cpu = NULL;
 }
 
+/*
+ * One ioctl on a module that is not ours. It reports blocks that no drive moved as holes in
+ * the fence page and success all the same, also when they hold data that the file system
+ * copied by CPU; the GPU memory has none of it.
+ */
+static int submit_alone(struct nvfs_win *w, unsigned long nr, struct nvfs_ioctl_ioargs *args)
+{
+	struct nvfs_fence_page *fence = w->fence;
+	unsigned int state;
+	int r;
+
+	pthread_mutex_lock(&w->one);
+	__atomic_store_n(&fence->state, NVFS_FENCE_CLEAN, __ATOMIC_RELEASE);
+	r = os->ioctl(w->node, nr, args);
+	state = __atomic_load_n(&fence->state, __ATOMIC_ACQUIRE);
+	pthread_mutex_unlock(&w->one);
+	if (!r && state != NVFS_FENCE_CLEAN) {
+		args->ioctl_return = state == NVFS_FENCE_SPARSE ? -ENOTBLK : -EFAULT;
+		return -EPERM;
+	}
+	return r;
+}
+
 static ssize_t submit(struct nvfs_win *w, bool write, struct nvfs_ioctl_ioargs *args)
 {
+	unsigned long nr = write ? NVFS_IOCTL_WRITE : NVFS_IOCTL_READ;
 	int64_t code;
 	int r;
 
-	if (!nvfs.facts.ours)
-		pthread_mutex_lock(&w->one);
-	r = os->ioctl(w->node, write ? NVFS_IOCTL_WRITE : NVFS_IOCTL_READ, args);
-	if (!nvfs.facts.ours)
-		pthread_mutex_unlock(&w->one);
+	if (nvfs.facts.ours)
+		r = os->ioctl(w->node, nr, args);
+	else
+		r = submit_alone(w, nr, args);
 	code = args->ioctl_return;
 	if (!r)
 		return code;
@@ -224,8 +247,12 @@ ssize_t nvfs_win_io(struct nvfs_win *w, bool write, const struct nvfs_file *f, s
 		if (got < 0)
 			return got;
 		*done += got;
-		if ((size_t)got < n)
-			break;
+		if ((size_t)got == n)
+			continue;
+		/* the end of a file ends a read; what ends a write is an error that was lost */
+		if (write)
+			return -EIO;
+		break;
 	}
 	return *done;
 }

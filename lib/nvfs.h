@@ -53,9 +53,10 @@ int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pde
 void nvfs_win_close(struct nvfs_win *w);
 
 /*
- * Bytes moved or -errno; fewer than size at the end of the file. Multiples of 4096: size,
- * off, and gpu_va + gpu_off. When *done is less than size after an error, that many bytes
- * had been moved.
+ * Bytes moved or -errno; a read has fewer than size at the end of the file. Multiples of
+ * 4096: size, off, and gpu_va + gpu_off. When *done is less than size after an error, that
+ * many bytes had been moved. -ENOTBLK: not by the drive, a hole or a file system that
+ * copies, and the memory is as it was or half filled; -EIO also for a write that came short.
  */
 ssize_t nvfs_win_io(struct nvfs_win *w, bool write, const struct nvfs_file *f, size_t size,
 		    off_t off, uint64_t gpu_off, size_t *done);

@@ -78,6 +78,16 @@ static int64_t real_size(int fd, const struct stat *st)
 	return ioctl(fd, BLKGETSIZE64, &bytes) ? -errno : (int64_t)bytes;
 }
 
+/* One lseek: SEEK_HOLE finds the end of the file when there is none before. */
+static int real_hole(int fd, off_t off, size_t size)
+{
+	off_t at = lseek(fd, off, SEEK_HOLE);
+
+	if (at < 0)
+		return -errno;
+	return at < off + (off_t)size;
+}
+
 static int real_fileattr(int fd, unsigned int *flags)
 {
 	int value;
@@ -152,6 +162,7 @@ const struct os_ops os_real = {
 	.statx = real_statx,
 	.size = real_size,
 	.fileattr = real_fileattr,
+	.hole = real_hole,
 	.pread = real_pread,
 	.pwrite = real_pwrite,
 	.ioctl = real_ioctl,

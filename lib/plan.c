@@ -57,12 +57,13 @@ static void add(struct plan *p, int64_t off, int64_t end, unsigned int route,
 		p->whole_direct += plan_whole(off, end - off);
 }
 
-static void refuse(struct plan *p, int error, unsigned int reason)
+static void refuse(struct plan *p, unsigned int rule, unsigned int reason)
 {
 	p->n = 0;
 	p->whole_direct = 0;
-	p->error = error;
+	p->error = ERR(IO_NOT_SUPPORTED);
 	p->reason = reason;
+	p->refused_by = rule;
 }
 
 static bool allowed(const struct plan_in *in, unsigned int route)
@@ -113,7 +114,7 @@ static void bounce(const struct plan_in *in, struct plan *p, int64_t off, int64_
 	if (end <= off)
 		return;
 	if (!allowed(in, OGDS_ROUTE_BOUNCE) && !p->error)
-		refuse(p, ERR(IO_NOT_SUPPORTED), REASON_ROUTE_DENIED);
+		refuse(p, REASON_ROUTE_DENIED, REASON_ROUTE_DENIED);
 	if (!p->error)
 		add(p, off, end, OGDS_ROUTE_BOUNCE, reason);
 }
@@ -149,11 +150,16 @@ void plan_make(const struct plan_in *in, struct plan *p)
 		if (allowed(in, OGDS_ROUTE_HOST))
 			add(p, in->off, end, OGDS_ROUTE_HOST, REASON_HOST_MEMORY);
 		else
-			refuse(p, ERR(IO_NOT_SUPPORTED), REASON_ROUTE_DENIED);
+			refuse(p, REASON_ROUTE_DENIED, REASON_ROUTE_DENIED);
 		return;
 	}
 	p->whole = plan_whole(in->off, end - in->off);
-	p->may_fall_back = in->allow_compat && !in->strict && allowed(in, OGDS_ROUTE_BOUNCE);
+	if (in->strict)
+		p->no_fall_back = REASON_STRICT;
+	else if (!in->allow_compat)
+		p->no_fall_back = REASON_COMPAT_FORBIDDEN;
+	else if (!allowed(in, OGDS_ROUTE_BOUNCE))
+		p->no_fall_back = REASON_ROUTE_DENIED;
 	if (!p->whole) {
 		bounce(in, p, in->off, end,
 		       in->op == OGDS_OP_READ && end == in->file_size ? REASON_EOF_BLOCK :
@@ -164,9 +170,9 @@ void plan_make(const struct plan_in *in, struct plan *p)
 	if (route != OGDS_ROUTES)
 		cut(in, p, end, route, reason);
 	else if (in->strict)
-		refuse(p, ERR(IO_NOT_SUPPORTED), reason);
+		refuse(p, REASON_STRICT, reason);
 	else if (!in->allow_compat && !in->force_compat)
-		refuse(p, ERR(IO_NOT_SUPPORTED), reason);
+		refuse(p, REASON_COMPAT_FORBIDDEN, reason);
 	else
 		bounce(in, p, in->off, end, reason);
 }

@@ -43,8 +43,10 @@ struct plan {
 	struct ogds_piece piece[PLAN_MAX];
 	int error;		/* 0, or an error (errmap.h): nothing may be done */
 	unsigned int reason;	/* of the error */
+	/* the rule: REASON_STRICT, REASON_COMPAT_FORBIDDEN or REASON_ROUTE_DENIED */
+	unsigned int refused_by;
 	uint64_t whole, whole_direct;	/* bytes of whole blocks, and of them direct ones */
-	bool may_fall_back;	/* a direct piece that fails may go another way */
+	unsigned int no_fall_back;	/* the rule that keeps a direct piece from another way */
 };
 
 void plan_make(const struct plan_in *in, struct plan *p);

@@ -9,10 +9,12 @@
 #include "driver.h"
 #include "errmap.h"
 #include "log.h"
+#include "os.h"
 #include "pin_cost.h"
 #include "route.h"
 #include "rw.h"
 #include "stats.h"
+#include "uapi/nvfs.h"
 
 /* The last request of this thread; no other looks at it. */
 static __thread struct ogds_report last;
@@ -129,43 +131,61 @@ static int fill_in(const struct request *rq, struct plan_in *in, int64_t off, si
 
 /* -- pieces -- */
 
-/* Why a direct piece failed: known causes by their own name. */
-static unsigned int why_failed(struct request *rq, const struct ogds_piece *q, int err)
+/* More than a request of the module has: one that failed lies in as many bytes. */
+#define STEP ((uint64_t)NVFS_MAX_SHADOW_SIZE)
+
+/* Why a direct piece failed at off, of `size` bytes: known causes by their own name. */
+static unsigned int why_failed(struct request *rq, const struct ogds_piece *q, int64_t off,
+			       uint64_t size, int err)
 {
 	unsigned int why = REASON_NONE;
 
-	/* the first request that is staged on a GPU is the one that learns it cannot be */
-	if (err == -ENOMEM && rq->dev && q->route != OGDS_ROUTE_BOUNCE)
-		why = staging_reason(&rq->dev->staging);
-	if (!why)
-		why = err == -EOPNOTSUPP ? REASON_MODULE_REFUSED : REASON_DIRECT_FAILED;
-	return why;
+	switch (err) {
+	case -ENOTBLK:
+		/* a name only: the CPU reads it again whatever it was */
+		if (rq->op == OGDS_OP_READ && os->hole(rq->file->nvfs.fd, off, size) == 1)
+			return REASON_HOLE;
+		return REASON_FS_CPU;
+	case -EOPNOTSUPP:
+		return REASON_MODULE_REFUSED;
+	case -ENOMEM:
+		/* the first request that is staged on a GPU is the one that learns it cannot be */
+		if (rq->dev && q->route != OGDS_ROUTE_BOUNCE)
+			why = staging_reason(&rq->dev->staging);
+	}
+	return why ? why : REASON_DIRECT_FAILED;
 }
 
-/* A direct route failed. True: the CPU does it. */
-static bool fall_back(struct request *rq, const struct plan *p, const struct ogds_piece *q, int err,
-		      unsigned int why)
+/* A direct route failed. 0: the CPU does it; else the error that the request ends with. */
+static int fall_back(struct request *rq, const struct plan *p, const struct ogds_piece *q, int err,
+		     unsigned int why)
 {
 	const struct facts_reason_text *t = facts_reason(why);
 
 	/* what another route cannot mend */
 	if (err == -ENOSPC || err == -EDQUOT || err == -EFBIG || err == ERR(DRIVER_CLOSING))
-		return false;
+		return err;
 	if (err == -EOPNOTSUPP)
 		atomic_store(&rq->file->refused, REASON_MODULE_REFUSED);
-	if (!p->may_fall_back || driver_closing()) {
-		log_error("%s: %s: %llu bytes at %lld by %s: %s, and no other way is allowed; %s",
+	if (driver_closing())
+		return ERR(DRIVER_CLOSING);
+	if (p->no_fall_back) {
+		last.reason = why;
+		last.refused_by = p->no_fall_back;
+		log_error("%s: %s: %llu bytes at %lld by %s: %s (%s: %s; %s): %s: %s",
 			  call_name(rq->op), rq->file->name, (unsigned long long)q->size,
 			  (long long)q->file_off, route_table[q->route]->name, errmap_text(err),
-			  t->remedy);
-		return false;
+			  t->id, t->text, t->remedy, facts_reason(p->no_fall_back)->id,
+			  facts_reason(p->no_fall_back)->text);
+		/* not a fault of the drive, but something that only the CPU could do */
+		return err == -ENOTBLK || err == -EOPNOTSUPP ? ERR(IO_NOT_SUPPORTED) : err;
 	}
 	if (file_say_once(rq->file, why))
 		log_notice("%s: %s: %llu bytes at %lld by %s: %s; done through host memory (%s: %s; %s)",
 			   call_name(rq->op), rq->file->name, (unsigned long long)q->size,
 			   (long long)q->file_off, route_table[q->route]->name, errmap_text(err),
 			   t->id, t->text, t->remedy);
-	return true;
+	return 0;
 }
 
 static void count(struct ogds_report *rep, unsigned int route, int64_t off, uint64_t n,
@@ -184,42 +204,55 @@ static void count(struct ogds_report *rep, unsigned int route, int64_t off, uint
 		rep->reason = reason;
 }
 
+/* Bytes that one route did of a piece, from `done` on; *err: 0, or how it ended. */
+static uint64_t run_route(struct request *rq, unsigned int route, const struct ogds_piece *q,
+			  uint64_t done, uint64_t size, uint64_t va, unsigned int reason, int *err)
+{
+	struct facts_nvfs v;
+	uint64_t n = 0;
+	ssize_t r;
+
+	r = route_table[route]->run(rq, q->file_off + done, size, va + done, &n);
+	count(&last, route, q->file_off + done, n, reason);
+	if (route_table[route]->direct && n) {
+		nvfs_version(&v);
+		if (v.ours)
+			last.witnessed += n;
+	}
+	*err = r < 0 ? r : 0;
+	return n;
+}
+
 /*
  * One piece. Bytes moved, or an error with nothing moved. Fewer bytes than asked: the end
- * of the file, or an error after the first ones (*err).
+ * of the file, or an error after the first ones (*err). Where no drive can do a part (a
+ * hole), the CPU does that part and the drive goes on behind it.
  */
 static uint64_t run_piece(struct request *rq, const struct plan *p, const struct ogds_piece *q,
 			  uint64_t va, int *err)
 {
-	const struct route *route = route_table[q->route];
-	uint64_t done = 0, more = 0;
-	struct facts_nvfs v;
+	uint64_t done = 0, n, left;
 	unsigned int why;
-	ssize_t r;
 
-	*err = 0;
-	r = route->run(rq, q->file_off, q->size, va, &done);
-	count(&last, q->route, q->file_off, done, q->reason);
-	if (route->direct && done) {
-		nvfs_version(&v);
-		if (v.ours)
-			last.witnessed += done;
+	for (;;) {
+		done += run_route(rq, q->route, q, done, q->size - done, va, q->reason, err);
+		if (!*err || !route_table[q->route]->direct)
+			return done;
+		left = q->size - done;
+		why = why_failed(rq, q, q->file_off + done, left < STEP ? left : STEP, *err);
+		*err = fall_back(rq, p, q, *err, why);
+		if (*err)
+			return done;
+		if ((why == REASON_HOLE || why == REASON_FS_CPU) && left > STEP)
+			left = STEP;
+		if (why != REASON_PIN_LIMIT && why != REASON_PIN_FAILED &&
+		    why != REASON_NO_STAGING)
+			last.retried += left;
+		n = run_route(rq, OGDS_ROUTE_BOUNCE, q, done, left, va, why, err);
+		done += n;
+		if (*err || n < left || done == q->size)
+			return done;
 	}
-	if (r >= 0)
-		return done;
-	*err = r;
-	if (!route->direct)
-		return done;
-	why = why_failed(rq, q, r);
-	if (!fall_back(rq, p, q, r, why))
-		return done;
-	if (why == REASON_MODULE_REFUSED || why == REASON_DIRECT_FAILED)
-		last.retried += q->size - done;
-	r = route_table[OGDS_ROUTE_BOUNCE]->run(rq, q->file_off + done, q->size - done, va + done,
-						&more);
-	count(&last, OGDS_ROUTE_BOUNCE, q->file_off + done, more, why);
-	*err = r < 0 ? r : 0;
-	return done + more;
 }
 
 static ssize_t run_plan(struct request *rq, const struct plan *p, int64_t off, uint64_t va)
@@ -280,10 +313,12 @@ static ssize_t move(struct request *rq, uint64_t base, size_t size, int64_t off,
 	if (p.error) {
 		t = facts_reason(p.reason);
 		last.reason = p.reason;
+		last.refused_by = p.refused_by;
 		log_error("%s: %s: %zu bytes at %lld would not go direct, and %s is set: %s: %s; %s",
 			  call_name(rq->op), rq->file->name, size, (long long)off,
-			  in.strict ? "strict" : in.allow_compat ? "a list of routes" :
-								   "allow_compat_mode false",
+			  p.refused_by == REASON_STRICT ? "strict" :
+			  p.refused_by == REASON_ROUTE_DENIED ? "a list of routes" :
+								"allow_compat_mode false",
 			  t->id, t->text, t->remedy);
 		return p.error;
 	}
@@ -525,6 +560,7 @@ int ogds_explain(CUfileHandle_t fh, const void *ptr, size_t size, off_t off, str
 		plan->npieces = p.n;
 		plan->error = errmap_errno(p.error);
 		plan->reason = p.reason;
+		plan->refused_by = p.refused_by;
 		plan->whole_bytes = p.whole;
 		plan->whole_direct = p.whole_direct;
 		for (i = 0; i < p.n; i++)

@@ -87,8 +87,8 @@ struct nvfs_ioctl_ioargs {
 #define NVFS_IO_OP_WRITE 1
 /*
  * Ours alone, the original passes it over: rather fail than let the CPU move a byte.
- * -EOPNOTSUPP before anything was submitted when the file is not surely direct; -EIO when
- * it turns out afterwards (a hole).
+ * -EOPNOTSUPP before anything was submitted when the file is not surely direct; -ENOTBLK
+ * when it turns out afterwards (a hole), which no drive and no file system returns.
  */
 #define NVFS_IO_DIRECT_ONLY (1u << 7)
 

@@ -251,9 +251,9 @@ ssize_t nvfs_repair(const struct nvfs_req *rq, u32 first, size_t len, u32 bad, u
 		nvfs_stat_add(NVFS_ST_SPARSE_BLOCKS, bad);
 	}
 	if (rq->direct_only) {
-		nvfs_say("%s: %pD, %zu bytes at %lld: %u blocks were not moved by DMA (a hole, or %s went through the CPU) and direct only was asked for (-EIO): use host memory for it\n",
+		nvfs_say("%s: %pD, %zu bytes at %lld: %u blocks were not moved by DMA (a hole, or %s went through the CPU) and direct only was asked for (-ENOTBLK): use host memory for it\n",
 			 rq->write ? "WRITE" : "READ", rq->file, len, rq->pos, bad, fs);
-		return -EIO;
+		return -ENOTBLK;
 	}
 	if (nvfs_once(rq, 1))
 		nvfs_say("%s: %pD, %zu bytes at %lld: %u blocks were not moved by DMA (a hole, or %s went through the CPU): %s\n",

@@ -189,6 +189,7 @@ static const char *cause_of(const struct nvfs_map *map, bool write, int err)
 			       "the drive failed the read; see dmesg and smartctl -a";
 	case -EOPNOTSUPP:
 	case -KERNEL_ENOTSUPP:
+	case -ENOTBLK:
 		return "the bytes cannot go directly here (a hole, a file system that copies, or a "
 		       "drive without the hook); see dmesg, use the bounce route";
 	case -EBUSY:

@@ -56,7 +56,7 @@ t_right "ext4: end inside a hole" some read /mnt/tail
 : >/mnt/empty
 t_right "ext4: empty" none read /mnt/empty
 truncate -s 64K /mnt/hole2
-t_expect "ext4: hole, direct only" EIO "see dmesg" nvfs_try read --file /mnt/hole2 --direct-only
+t_expect "ext4: hole, direct only" ENOTBLK "see dmesg" nvfs_try read --file /mnt/hole2 --direct-only
 t_umount /mnt
 
 t_ext4 -b 1024
@@ -100,7 +100,7 @@ t_check "which was written again" test \
 	"$(sed -n 's/^rewrites: //p' $t_proc/opengds)" = 1
 t_right "ext4 without extents: data, write" none write /mnt/f
 truncate -s $size /mnt/f2
-t_expect "ext4 without extents: hole, direct only" EIO "see dmesg" \
+t_expect "ext4 without extents: hole, direct only" ENOTBLK "see dmesg" \
 	nvfs_try write --file /mnt/f2 --direct-only
 t_umount /mnt
 

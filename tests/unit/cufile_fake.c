@@ -35,6 +35,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	uint64_t cpuvaddr, gpu_va;
 	size_t shadow, size;
+	struct nvfs_fence_page *fence;
 	bool mapped;
 } window[WINDOWS];
 
@@ -123,6 +124,7 @@ static int fake_map(struct nvfs_ioctl_map *a)
 			broken("sbuf_block");
 		window[i].gpu_va = a->gpuvaddr;
 		window[i].size = a->size;
+		window[i].fence = (void *)(uintptr_t)a->end_fence_addr;
 		window[i].mapped = true;
 		atomic_fetch_add(&fake.maps, 1);
 	}
@@ -152,8 +154,50 @@ static ssize_t move(const struct nvfs_ioctl_ioargs *a, bool write, char *at)
 	return n < 0 && !done ? -errno : (ssize_t)done;
 }
 
+/* One of the next n requests? */
+static bool one_of(atomic_int *n)
+{
+	return atomic_load(n) > 0 && atomic_fetch_sub(n, 1) > 0;
+}
+
+static bool has_hole(const struct nvfs_ioctl_ioargs *a)
+{
+	off_t at = lseek(a->fd, a->offset, SEEK_HOLE), end = lseek(a->fd, 0, SEEK_END);
+
+	return at >= 0 && at < end && at < a->offset + (off_t)a->size;
+}
+
+/* What no drive moves. True: it is over, with the answer of the module in a->ioctl_return. */
+static bool not_by_drive(struct nvfs_ioctl_ioargs *a, bool write, struct nvfs_fence_page *fence)
+{
+	struct stat st;
+
+	if (fake.theirs && write && one_of(&fake.lost_writes)) {
+		a->ioctl_return = 0;
+		return true;
+	}
+	if (fake.theirs && !write && one_of(&fake.died)) {
+		fence->state = NVFS_FENCE_DIED;
+		a->ioctl_return = a->size;
+		return true;
+	}
+	if (write || (!one_of(&fake.cpu_reads) && !has_hole(a)))
+		return false;
+	a->ioctl_return = -ENOTBLK;
+	if (fake.theirs) {
+		if (fence->state != NVFS_FENCE_CLEAN)
+			broken("state of the fence was not cleared");
+		fence->state = NVFS_FENCE_SPARSE;
+		fstat(a->fd, &st);
+		a->ioctl_return = st.st_size - a->offset < (off_t)a->size ?
+				  st.st_size - a->offset : (off_t)a->size;
+	}
+	return true;
+}
+
 static int fake_io(struct nvfs_ioctl_ioargs *a, bool write)
 {
+	struct nvfs_fence_page *fence = NULL;
 	uint64_t va, in_page;
 	struct stat st;
 	int i;
@@ -168,6 +212,8 @@ static int fake_io(struct nvfs_ioctl_ioargs *a, bool write)
 	pthread_mutex_lock(&lock);
 	i = find(a->cpuvaddr);
 	va = i < 0 ? 0 : window[i].gpu_va + a->devptroff;
+	if (i >= 0)
+		fence = window[i].fence;
 	if (i >= 0 && !window[i].mapped)
 		broken("I/O before MAP");
 	if (i >= 0 && (a->size > window[i].size || a->devptroff > window[i].size - a->size))
@@ -175,7 +221,7 @@ static int fake_io(struct nvfs_ioctl_ioargs *a, bool write)
 	if (i >= 0 && a->size > window[i].shadow)
 		broken("more than the window in one request");
 	pthread_mutex_unlock(&lock);
-	if (i < 0)
+	if (i < 0 || !fence)
 		return -EINVAL;
 	if (a->offset % 4096 || a->size % 4096 || !a->size || va % 4096)
 		broken("alignment");
@@ -187,8 +233,10 @@ static int fake_io(struct nvfs_ioctl_ioargs *a, bool write)
 	if (fstat(a->fd, &st) || st.st_ino != a->inum || major(st.st_dev) != a->majdev ||
 	    minor(st.st_dev) != a->mindev)
 		broken("inode");
-	if (a->flags != (NVFS_IO_SYNC | NVFS_IO_DIRECT_ONLY))
+	if (a->flags != (NVFS_IO_SYNC | (fake.theirs ? 0 : NVFS_IO_DIRECT_ONLY)))
 		broken("flags");
+	if (not_by_drive(a, write, fence))
+		return a->ioctl_return < 0 ? -EPERM : 0;
 	a->ioctl_return = move(a, write, (char *)(uintptr_t)va);
 	return a->ioctl_return < 0 ? -EPERM : 0;
 }
@@ -274,6 +322,15 @@ void fake_machine(const char *fs, const char *options, bool module)
 	setenv("CUFILE_ENV_PATH_JSON", "/dev/null", 1);
 	setenv("CUFILE_LOGFILE_PATH", "/dev/null", 1);
 	unsetenv("OPENGDS_STRICT");
+}
+
+void fake_theirs(void)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/proc/driver/nvidia-fs/opengds", root);
+	assert_int_equal(unlink(path), 0);
+	fake.theirs = true;
 }
 
 void fake_check(void)

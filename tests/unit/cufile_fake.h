@@ -24,6 +24,14 @@ struct fake {
 	atomic_int io_failures;
 	atomic_int io_delay_us;
 	atomic_int no_node;		/* open of a node fails with this errno */
+	/*
+	 * The next reads are done by "the file system's CPU": ours fails with ENOTBLK, the
+	 * other one reports a hole and success, and leaves the GPU memory as it was.
+	 */
+	atomic_int cpu_reads;
+	atomic_int lost_writes;		/* the other one: the next writes fail and return 0 */
+	atomic_int died;		/* the other one: the next reads find the memory freed */
+	bool theirs;			/* the module is not ours; set by fake_theirs() */
 	atomic_ulong maps, unmaps, ios;
 	atomic_ulong bytes;		/* moved by the module */
 	atomic_ulong violations;	/* of the ABI; each is printed */
@@ -33,6 +41,8 @@ extern struct fake fake;
 
 /* fs: "ext4", "xfs", ..., options of the mount; module: false for none. Installs the seams. */
 void fake_machine(const char *fs, const char *options, bool module);
+/* After fake_machine(), before the library is opened: a module that is not ours. */
+void fake_theirs(void);
 /* Fails the test unless nothing is mapped and no rule was broken. */
 void fake_check(void);
 void fake_end(void);

@@ -279,7 +279,7 @@ static void t_request_fails(void **state)
 	assert_int_equal(cuFileBufRegister(p, MIB, 0).err, 0);
 	fd = open(path, O_RDONLY);
 	assert_int_equal(pread(fd, want, MIB, 0), MIB);
-	/* a hole, say: once, another way, counted */
+	/* the drive fails: once, another way, counted */
 	atomic_store(&fake.io_error, EIO);
 	atomic_store(&fake.io_failures, 1);
 	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
@@ -315,6 +315,119 @@ static void t_request_fails(void **state)
 	gpu_free(p);
 	free(want);
 	free(got);
+}
+
+/* Buffer, handle and the file's bytes; the memory is poisoned. */
+struct whole {
+	CUfileHandle_t fh;
+	char *gpu, *want, *got;
+	size_t size;
+	int fd;
+};
+
+static void whole_open(struct whole *w, const char *path, size_t size)
+{
+	w->size = size;
+	w->fh = fake_register(path, O_RDWR | O_DIRECT, &w->fd);
+	close(w->fd);
+	w->fd = open(path, O_RDONLY);
+	w->gpu = gpu_alloc(size);
+	w->want = malloc(size);
+	w->got = malloc(size);
+	assert_int_equal(cuFileBufRegister(w->gpu, size, 0).err, 0);
+}
+
+/* Reads all of it over poison; the bytes are the file's. */
+static struct ogds_report whole_read(struct whole *w)
+{
+	assert_int_equal(pread(w->fd, w->want, w->size, 0), w->size);
+	memset(w->got, 0xa5, w->size);
+	gpu_put(w->gpu, w->got, w->size);
+	assert_int_equal(cuFileRead(w->fh, w->gpu, w->size, 0, 0), w->size);
+	gpu_get(w->got, w->gpu, w->size);
+	assert_memory_equal(w->got, w->want, w->size);
+	return last();
+}
+
+static void whole_close(struct whole *w)
+{
+	assert_int_equal(cuFileBufDeregister(w->gpu).err, 0);
+	cuFileHandleDeregister(w->fh);
+	close(w->fd);
+	gpu_free(w->gpu);
+	free(w->want);
+	free(w->got);
+}
+
+/* A file of 40 MiB with a hole of 64 KiB in its second MiB. */
+static const char *holed(void)
+{
+	const char *path = fake_file("holed", 40 * MIB, 7);
+	int fd = open(path, O_RDWR);
+
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB, 65536), 0);
+	close(fd);
+	return path;
+}
+
+static void hole_is_read(struct whole *w)
+{
+	struct ogds_report rep = whole_read(w);
+
+	/* the window with the hole by CPU, what is behind it direct again */
+	assert_int_equal(rep.bytes[OGDS_ROUTE_BOUNCE], 16 * MIB);
+	assert_int_equal(rep.bytes[OGDS_ROUTE_NVFS], 24 * MIB);
+	assert_int_equal(rep.retried, 16 * MIB);
+	assert_string_equal(ogds_reason_id(rep.reason), "R-HOLE");
+}
+
+static void t_hole(void **state)
+{
+	struct whole w;
+
+	whole_open(&w, holed(), 40 * MIB);
+	hole_is_read(&w);
+	/* what the file system copies has another name */
+	atomic_store(&fake.cpu_reads, 1);
+	assert_int_equal(cuFileRead(w.fh, w.gpu, MIB, 4 * MIB, 0), MIB);
+	assert_int_equal(last().bytes[OGDS_ROUTE_BOUNCE], MIB);
+	assert_string_equal(ogds_reason_id(last().reason), "R-FS-CPU");
+	/* strict refuses and says by which rule */
+	ogds_handle_set_strict(w.fh, true);
+	assert_int_equal(cuFileRead(w.fh, w.gpu, MIB, MIB, 0), -1);
+	assert_int_equal(errno, CU_FILE_IO_NOT_SUPPORTED);
+	assert_string_equal(ogds_reason_id(last().reason), "R-HOLE");
+	assert_string_equal(ogds_reason_id(last().refused_by), "R-STRICT");
+	whole_close(&w);
+}
+
+/* The other module says that all went well where no drive moved a byte. */
+static void t_other_module(void **state)
+{
+	struct ogds_report rep;
+	struct whole w;
+
+	fake_theirs();
+	whole_open(&w, holed(), 40 * MIB);
+	hole_is_read(&w);
+	hole_is_read(&w);
+	atomic_store(&fake.cpu_reads, 2);
+	rep = whole_read(&w);
+	assert_int_equal(rep.bytes[OGDS_ROUTE_BOUNCE], 32 * MIB);
+	assert_int_equal(rep.witnessed, 0);
+	atomic_store(&fake.died, 1);
+	rep = whole_read(&w);
+	assert_int_equal(rep.bytes[OGDS_ROUTE_BOUNCE], 40 * MIB);
+	assert_string_equal(ogds_reason_id(rep.reason), "R-DIRECT-FAILED");
+	/* a write that fails and returns 0 bytes */
+	memset(w.got, 0x5a, MIB);
+	gpu_put(w.gpu, w.got, MIB);
+	atomic_store(&fake.lost_writes, 1);
+	assert_int_equal(cuFileWrite(w.fh, w.gpu, MIB, 2 * MIB, 0), MIB);
+	assert_int_equal(last().bytes[OGDS_ROUTE_BOUNCE], MIB);
+	assert_int_equal(pread(w.fd, w.want, MIB, 2 * MIB), MIB);
+	assert_memory_equal(w.want, w.got, MIB);
+	whole_close(&w);
 }
 
 static void t_no_module(void **state)
@@ -585,7 +698,8 @@ int main(void)
 		T(t_bounce),	   T(t_bounce_buffered_fd),	T(t_large),
 		T(t_pin_refused),  T(t_request_fails),		T(t_no_module),	T(t_open_errors),
 		T(t_file_facts),   T(t_limits),			T(t_stale_registration),
-		T(t_vector),	   T(t_fork),
+		T(t_vector),	   T(t_fork),			T(t_hole),
+		T(t_other_module),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);

@@ -228,7 +228,7 @@ static void t_file_or_module(void **state)
 	plan_make(&in, &p);
 	assert_int_equal(p.n, 1);
 	assert_piece(&p, 0, 100, 100 + (1 << 20), OGDS_ROUTE_BOUNCE, REASON_NO_MODULE);
-	assert_true(p.may_fall_back);
+	assert_int_equal(p.no_fall_back, REASON_NONE);
 }
 
 static void t_strict(void **state)
@@ -242,11 +242,13 @@ static void t_strict(void **state)
 	plan_make(&in, &p);
 	/* edges may bounce, the whole blocks went direct */
 	assert_covers(&p, 100, 100 + (1 << 20));
-	assert_false(p.may_fall_back);
+	assert_int_equal(p.no_fall_back, REASON_STRICT);
+	assert_int_equal(p.refused_by, REASON_NONE);
 	in.file_reason = REASON_FS_JOURNAL;
 	plan_make(&in, &p);
 	assert_int_equal(p.error, ERR(IO_NOT_SUPPORTED));
 	assert_int_equal(p.reason, REASON_FS_JOURNAL);
+	assert_int_equal(p.refused_by, REASON_STRICT);
 	assert_int_equal(p.n, 0);
 	/* staged is direct too */
 	in.file_reason = REASON_NONE;
@@ -276,6 +278,7 @@ static void t_precedence(void **state)
 	plan_make(&in, &p);
 	assert_int_equal(p.error, ERR(IO_NOT_SUPPORTED));
 	assert_int_equal(p.reason, REASON_FORCE_COMPAT);
+	assert_int_equal(p.refused_by, REASON_STRICT);
 
 	/* a route that is left out */
 	in = direct(OGDS_OP_READ);
@@ -289,6 +292,8 @@ static void t_precedence(void **state)
 	plan_make(&in, &p);
 	assert_int_equal(p.error, ERR(IO_NOT_SUPPORTED));
 	assert_int_equal(p.reason, REASON_ROUTE_DENIED);
+	assert_int_equal(p.refused_by, REASON_ROUTE_DENIED);
+	assert_int_equal(p.no_fall_back, REASON_ROUTE_DENIED);
 	/* edges need a route as well */
 	in = direct(OGDS_OP_WRITE);
 	in.size += 1;
@@ -308,11 +313,12 @@ static void t_compat_forbidden(void **state)
 	plan_make(&in, &p);
 	assert_covers(&p, 0, 8197);
 	assert_piece(&p, 1, 8192, 8197, OGDS_ROUTE_BOUNCE, REASON_EDGE);
-	assert_false(p.may_fall_back);
+	assert_int_equal(p.no_fall_back, REASON_COMPAT_FORBIDDEN);
 	in.file_reason = REASON_STACKED;
 	plan_make(&in, &p);
 	assert_int_equal(p.error, ERR(IO_NOT_SUPPORTED));
 	assert_int_equal(p.reason, REASON_STACKED);
+	assert_int_equal(p.refused_by, REASON_COMPAT_FORBIDDEN);
 	in.allow_compat = true;
 	plan_make(&in, &p);
 	assert_int_equal(p.error, 0);
