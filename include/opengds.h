@@ -99,6 +99,16 @@ int ogds_explain(CUfileHandle_t fh, const void *ptr, size_t size, off_t file_off
 int ogds_last_io(struct ogds_report *report);
 
 /*
+ * What the entries of batches and the operations of streams on this file did, whichever thread
+ * of the library it was: all that ended since the last call, or since the handle was
+ * registered. An entry is in it before its event can be had, an operation before its
+ * *bytes_p. Sums, but for: sequence, how many they were; op, of the last one; error, reason
+ * and refused_by, the first that is not 0; result, bytes of those that did not fail. -EINVAL
+ * for an unknown handle or a structure of no known size. Does not block.
+ */
+int ogds_handle_io(CUfileHandle_t fh, struct ogds_report *report);
+
+/*
  * With strict set, a request of this file and GPU memory whose whole 4-KiB blocks would not all
  * go direct fails (errno CU_FILE_IO_NOT_SUPPORTED) instead of taking another way; bytes at the
  * edges may, and so may host memory, which has no other way. OPENGDS_STRICT=1 and

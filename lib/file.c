@@ -41,6 +41,7 @@ void file_put(struct file *f)
 		os->close(f->fd_direct);
 	if (f->fd_cached >= 0)
 		os->close(f->fd_cached);
+	pthread_mutex_destroy(&f->sum_lock);
 	free(f);
 }
 
@@ -222,17 +223,27 @@ static int judge(struct file *f)
 	return 0;
 }
 
-static int register_fd(CUfileHandle_t *fh, int fd)
+static struct file *file_new(int user_fd)
 {
 	struct file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	atomic_init(&f->refs, 1);
+	pthread_mutex_init(&f->sum_lock, NULL);
+	f->user_fd = user_fd;
+	f->fd_direct = f->fd_cached = f->nvfs.fd = -1;
+	return f;
+}
+
+static int register_fd(CUfileHandle_t *fh, int fd)
+{
+	struct file *f = file_new(fd);
 	dev_t dev;
 	int r;
 
 	if (!f)
 		return -ENOMEM;
-	atomic_init(&f->refs, 1);
-	f->user_fd = fd;
-	f->fd_direct = f->fd_cached = -1;
 	r = look(f);
 	if (!r)
 		r = open_own(f);

@@ -10,6 +10,7 @@
 #ifndef FILE_H
 #define FILE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #include "cufile.h"
 #include "facts.h"
 #include "nvfs.h"
+#include "opengds.h"
 
 struct file {
 	atomic_uint refs;
@@ -32,6 +34,8 @@ struct file {
 	atomic_bool strict;
 	atomic_uint refused;	/* a reason learnt from a request, or 0 */
 	_Atomic uint64_t said;	/* bit n: reason n stands in the log */
+	pthread_mutex_t sum_lock;
+	struct ogds_report sum;	/* of batch and stream requests, see ogds_handle_io(); sum_lock */
 };
 
 /* The file of a handle, referenced; NULL: no such handle. */

@@ -383,6 +383,33 @@ static void account(const struct request *rq, uint64_t began, bool failed)
 			 failed);
 }
 
+/* The report of a request that nobody's thread did: added to those of its file. */
+static void add_up(struct file *f)
+{
+	struct ogds_report *s = &f->sum;
+	unsigned int i;
+
+	pthread_mutex_lock(&f->sum_lock);
+	s->sequence++;
+	s->op = last.op;
+	if (last.result > 0)
+		s->result += last.result;
+	if (!s->error)
+		s->error = last.error;
+	for (i = 0; i < OGDS_ROUTE_SLOTS; i++)
+		s->bytes[i] += last.bytes[i];
+	s->whole_bytes += last.whole_bytes;
+	s->whole_direct += last.whole_direct;
+	s->edge_bytes += last.edge_bytes;
+	s->witnessed += last.witnessed;
+	s->retried += last.retried;
+	if (!s->reason)
+		s->reason = last.reason;
+	if (!s->refused_by)
+		s->refused_by = last.refused_by;
+	pthread_mutex_unlock(&f->sum_lock);
+}
+
 ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, int64_t off,
 	       int64_t buf_off, bool deferred)
 {
@@ -394,6 +421,7 @@ ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, i
 	begin(op);
 	r = note(on_file(&rq, base, size, off, buf_off));
 	account(&rq, began, r < 0);
+	add_up(file);
 	return r;
 }
 
@@ -513,16 +541,49 @@ ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t iovcnt,
 
 /* -- what opengds.h adds -- */
 
+static bool known_size(const struct ogds_report *report)
+{
+	return report && report->struct_size >= sizeof(size_t) &&
+	       report->struct_size <= 64 * sizeof(*report);
+}
+
+/* What the caller's structure has room for; its size stays. */
+static void give_report(struct ogds_report *to, const struct ogds_report *from)
+{
+	size_t n = to->struct_size < sizeof(*from) ? to->struct_size : sizeof(*from);
+
+	memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t),
+	       n - sizeof(size_t));
+}
+
 int ogds_last_io(struct ogds_report *report)
 {
-	size_t n;
-
-	if (!report || report->struct_size < sizeof(size_t) ||
-	    report->struct_size > 64 * sizeof(*report))
+	if (!known_size(report))
 		return -EINVAL;
-	n = report->struct_size < sizeof(last) ? report->struct_size : sizeof(last);
-	memcpy((char *)report + sizeof(size_t), (char *)&last + sizeof(size_t), n - sizeof(size_t));
+	give_report(report, &last);
 	return 0;
+}
+
+int ogds_handle_io(CUfileHandle_t fh, struct ogds_report *report)
+{
+	struct file *f;
+	int r;
+
+	if (!known_size(report))
+		return -EINVAL;
+	r = driver_enter();
+	if (r)
+		return -errmap_errno(r);
+	f = file_get(fh);
+	if (f) {
+		pthread_mutex_lock(&f->sum_lock);
+		give_report(report, &f->sum);
+		memset(&f->sum, 0, sizeof(f->sum));
+		pthread_mutex_unlock(&f->sum_lock);
+		file_put(f);
+	}
+	driver_leave();
+	return f ? 0 : -EINVAL;
 }
 
 int ogds_explain(CUfileHandle_t fh, const void *ptr, size_t size, off_t off, struct ogds_plan *plan)

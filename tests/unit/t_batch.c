@@ -137,6 +137,35 @@ static void t_read(void **state)
 	assert_int_equal(cuFileBufDeregister(m.gpu).err, 0);
 }
 
+/* Which way the entries went: nothing is lost, and nothing is told twice. */
+static void t_report(void **state)
+{
+	struct ogds_report rep = OGDS_REPORT_INIT;
+	CUfileBatchHandle_t b = batch(PIECES);
+	unsigned int i, done;
+	uint64_t routes;
+
+	for (done = 0; done < 3 * PIECES;) {
+		assert_int_equal(cuFileBatchIOSubmit(b, PIECES, m.params, 0).err, 0);
+		reap(b, 0, PIECES);
+		assert_int_equal(ogds_handle_io(m.fh, &rep), 0);
+		assert_int_equal(rep.struct_size, sizeof(rep));
+		assert_int_equal(rep.sequence, PIECES);
+		assert_int_equal(rep.result, PIECES / 2 * (PIECE + PIECE - 100));
+		for (routes = 0, i = 0; i < OGDS_ROUTE_SLOTS; i++)
+			routes += rep.bytes[i];
+		assert_int_equal(routes, rep.result);
+		assert_int_equal(rep.whole_direct, rep.whole_bytes);
+		assert_int_equal(rep.whole_bytes + rep.edge_bytes, rep.result);
+		assert_int_equal(rep.error, 0);
+		done += rep.sequence;
+	}
+	assert_int_equal(ogds_handle_io(m.fh, &rep), 0);
+	assert_int_equal(rep.sequence, 0);
+	assert_int_equal(ogds_handle_io(m.gpu, &rep), -EINVAL);
+	cuFileBatchIODestroy(b);
+}
+
 static void t_write(void **state)
 {
 	CUfileBatchHandle_t b = batch(PIECES);
@@ -452,7 +481,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(t_read),   T(t_write), T(t_limits), T(t_results),
+		T(t_read),   T(t_report),  T(t_write), T(t_limits), T(t_results),
 		T(t_timeout), T(t_cancel), T(t_reuse), T(t_destroy_and_close),
 		T(t_no_threads), T(t_ten_thousand), T(t_statistics),
 		T(t_threads),

@@ -35,6 +35,7 @@ static struct {
 	ssize_t bytes;
 } m;
 
+static struct ogds_report rep;
 static struct gpu_ops wordless;
 static atomic_bool gate;
 
@@ -63,6 +64,7 @@ static int setup(void **state)
 	m.size = SIZE;
 	m.off = m.buf_off = 0;
 	m.bytes = 0;
+	rep = (struct ogds_report)OGDS_REPORT_INIT;
 	atomic_store(&gate, false);
 	return 0;
 }
@@ -100,6 +102,10 @@ static void t_read(void **state)
 	assert_int_equal(m.bytes, SIZE);
 	gpu_is(m.file, 0, SIZE);
 	assert_true(atomic_load(&fake.bytes) >= SIZE);
+	assert_int_equal(ogds_handle_io(m.fh, &rep), 0);
+	assert_int_equal(rep.sequence, 1);
+	assert_int_equal(rep.result, SIZE);
+	assert_int_equal(rep.whole_direct, SIZE);
 	/* through a host pointer */
 	m.size = 1000;
 	m.off = 3;
@@ -196,6 +202,11 @@ static void t_errors(void **state)
 	assert_int_equal(read_all(), 0);
 	wait_stream();
 	assert_int_equal(m.bytes, -EIO);
+	assert_int_equal(ogds_handle_io(m.fh, &rep), 0);
+	assert_int_equal(rep.sequence, 2);
+	assert_int_equal(rep.error, CU_FILE_INVALID_VALUE);
+	assert_string_equal(ogds_reason_id(rep.reason), "R-DIRECT-FAILED");
+	assert_string_equal(ogds_reason_id(rep.refused_by), "R-STRICT");
 	/* the end of the file */
 	m.off = SIZE;
 	assert_int_equal(read_all(), 0);
