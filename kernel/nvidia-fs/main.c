@@ -16,6 +16,10 @@
 #include "nvidia-fs.h"
 #include "log.h"
 
+#if PAGE_SHIFT != NVFS_BLOCK_SHIFT
+#error "nvidia-fs is made and tested for kernels with pages of 4 KiB; this kernel has larger ones"
+#endif
+
 #define NVFS_NAME "nvidia-fs"
 
 static unsigned int nvfs_max_devices = NVFS_MAX_DEVICES;

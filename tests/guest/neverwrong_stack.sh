@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# kernels: 6.12
+# kernels: 6.12 debug
 # time: 40
 # time-long: 60
 # long-only: make check has two minutes for the whole module
 # Guards that every byte is right on file systems that look at the pages, or have no hooked
-# drive: btrfs with checksums, compression and neither, tmpfs, a drive without the hook. All
-# of it goes by CPU, and "direct only" is refused before a byte moves. Fails when a byte of
-# GPU memory, of the file or beside them is another.
+# drive: btrfs with checksums, compression and neither, subvolumes, overlayfs, tmpfs, a drive
+# without the hook. All of it goes by CPU, and "direct only" is refused before a byte moves.
+# Fails when a byte of GPU memory, of the file or beside them is another.
 . "$(dirname "$0")/lib.sh"
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
@@ -56,12 +56,34 @@ if command -v mkfs.btrfs >/dev/null && mkfs.btrfs -q -f -K -b 256M "$drive"; the
 	sync
 	t_run "btrfs compressed, read" nvfs_right read --file /mnt/small --size $size --cpu all
 	t_both "btrfs compressed" /mnt/small
+	# a subvolume: fstat tells other numbers than the inode and the super block have
+	btrfs subvolume create /mnt/sub >/dev/null || t_fail "btrfs subvolume create"
+	nvfs_copy make /mnt/sub/f $size 1
+	t_both "btrfs subvolume" /mnt/sub/f
 	t_check "btrfs counted no error" test \
 		"$(btrfs device stats /mnt | awk '{ n += $2 } END { print n }')" = 0
 	t_umount /mnt
 else
 	t_bad "no btrfs here (btrfs-progs)"
 fi
+
+# overlayfs on the hooked drive: fstat tells the numbers of the layer or of its own
+mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=1 "$drive" 64M || t_fail "mkfs.ext4 $drive"
+t_mount ext4 "$drive" /mnt
+mkdir -p /mnt/lower /mnt/upper /mnt/work "$t_tmp/over"
+nvfs_copy make /mnt/lower/f $size 1
+if mount -t overlay -o "lowerdir=/mnt/lower,upperdir=/mnt/upper,workdir=/mnt/work" overlay \
+	"$t_tmp/over"; then
+	t_mounts=("$t_tmp/over" "${t_mounts[@]}")
+	t_run "overlayfs, read of the lower file" nvfs_right read --file "$t_tmp/over/f" \
+		--size $size --cpu all
+	t_both "overlayfs" "$t_tmp/over/f"
+	t_refused "overlayfs" "$t_tmp/over/f"
+else
+	t_bad "no overlayfs here"
+fi
+t_umount "$t_tmp/over"
+t_umount /mnt
 
 mkdir -p "$t_tmp/ram"
 mount -t tmpfs tmpfs "$t_tmp/ram"
