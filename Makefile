@@ -29,6 +29,8 @@ help:
 	@echo 'make check-style   style checks'
 	@echo 'make fuzz          a million random ioctls on the debug kernel'
 	@echo 'make bench         direct against O_DIRECT into host memory   [KERNEL=6.12]'
+	@echo 'make bench-threads the same with 1 to 32 threads, with a mapping each and with one for all'
+	@echo 'make bench-host    what the hook costs requests of host memory'
 	@echo 'make nvme-patch    the hook for an nvme driver, for git am     KDIR=kernel-source'
 	@echo 'make clean         remove build/ (the cache stays: /var/cache/opengds)'
 	@echo
@@ -81,12 +83,18 @@ check-mutants: setup
 check-style: setup
 	@tools/check
 
-.PHONY: fuzz bench nvme-patch
+.PHONY: fuzz bench bench-threads bench-host nvme-patch
 fuzz: setup
 	@tests/fuzz/run
 
 bench: setup
 	@bench/run --kernel $(KERNEL)
+
+bench-threads: setup
+	@bench/run threads --kernel $(KERNEL)
+
+bench-host: setup
+	@bench/run host --kernel $(KERNEL)
 
 nvme-patch: setup
 	@test -n "$(KDIR)" || { echo 'usage: make nvme-patch KDIR=kernel-source' >&2; exit 2; }
