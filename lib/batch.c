@@ -65,7 +65,7 @@ static void hold(void *object)
 	atomic_fetch_add(&((struct batch *)object)->refs, 1);
 }
 
-static struct handles batches = { .lock = PTHREAD_RWLOCK_INITIALIZER, .hold = hold };
+static struct handles batches = HANDLES_INIT(hold);
 
 static void put(struct batch *b)
 {

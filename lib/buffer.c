@@ -11,175 +11,80 @@
 #include "driver.h"
 #include "errmap.h"
 #include "log.h"
+#include "ranges.h"
+#include "shards.h"
 #include "stats.h"
 
 /*
- * Registrations by start address; `reach[i]` is the highest end among 0 .. i, so a search
- * for who covers an address can stop early. lock guards all of it and every `users`, which
- * changes under the read lock by atomics; `idle` (with its own mutex) is signalled when a
- * buffer's last user goes.
+ * Registrations by address. lock guards the set and keeps a buffer in it while a request begins
+ * to use it. `idle` is signalled when the last user of a buffer goes that somebody waits for.
  */
 static struct {
-	pthread_rwlock_t lock;
-	struct buffer **buf;
-	uint64_t *reach;
-	size_t n, room;
+	struct shards lock;
+	struct ranges set;
 	pthread_mutex_t idle_lock;
 	pthread_cond_t idle;
 } table = {
-	.lock = PTHREAD_RWLOCK_INITIALIZER,
+	.lock = SHARDS_INIT,
 	.idle_lock = PTHREAD_MUTEX_INITIALIZER,
 	.idle = PTHREAD_COND_INITIALIZER,
 };
 
-/* table.lock held. Number of registrations that start at or below va. */
-static size_t upto(uint64_t va)
-{
-	size_t lo = 0, hi = table.n, mid;
-
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (table.buf[mid]->va <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-static uint64_t end_of(const struct buffer *b)
-{
-	return b->va + b->len;
-}
-
-/* table.lock held. Who holds va .. va + size; *touched: somebody holds va itself. */
-static struct buffer *cover(uint64_t va, size_t size, bool *touched)
-{
-	struct buffer *b;
-	size_t i;
-
-	*touched = false;
-	for (i = upto(va); i-- > 0 && table.reach[i] > va;) {
-		b = table.buf[i];
-		if (end_of(b) <= va)
-			continue;
-		*touched = true;
-		if (size <= end_of(b) - va)
-			return b;
-	}
-	return NULL;
-}
+/* In `users`: somebody waits until the rest of it is 0. */
+#define AWAITED 0x80000000u
 
 struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err)
 {
+	pthread_mutex_t *part = shards_read(&table.lock);
 	bool touched, other;
 	struct buffer *b;
 
 	*err = 0;
-	pthread_rwlock_rdlock(&table.lock);
-	b = cover(base + off, size, &touched);
+	b = ranges_cover(&table.set, base + off, size, &touched);
 	if (b)
-		__atomic_fetch_add(&b->users, 1, __ATOMIC_RELAXED);
-	else if (touched || (cover(base, 1, &other), other))
+		atomic_fetch_add(&b->users, 1);
+	else if (touched || (ranges_cover(&table.set, base, 1, &other), other))
 		*err = ERR(INVALID_MAPPING_RANGE);
-	pthread_rwlock_unlock(&table.lock);
+	shards_done(part);
 	return b;
 }
 
 void buffer_put(struct buffer *b)
 {
-	/*
-	 * The count drops under the mutex: who waits for 0 may free the buffer at once, so the
-	 * last user must not touch it afterwards.
-	 */
+	/* who waits may free it at once: from here on it is not touched */
+	if (atomic_fetch_sub(&b->users, 1) != (AWAITED | 1))
+		return;
 	pthread_mutex_lock(&table.idle_lock);
-	if (__atomic_sub_fetch(&b->users, 1, __ATOMIC_ACQ_REL) == 0)
-		pthread_cond_broadcast(&table.idle);
+	pthread_cond_broadcast(&table.idle);
 	pthread_mutex_unlock(&table.idle_lock);
-}
-
-/* table.lock held for writing */
-static void set_reach(size_t from)
-{
-	uint64_t reach = from ? table.reach[from - 1] : 0;
-
-	for (; from < table.n; from++) {
-		if (end_of(table.buf[from]) > reach)
-			reach = end_of(table.buf[from]);
-		table.reach[from] = reach;
-	}
-}
-
-/* table.lock held for writing */
-static int make_room(void)
-{
-	size_t room = table.room ? table.room * 2 : 64;
-	void *p;
-
-	if (table.n < table.room)
-		return 0;
-	p = realloc(table.buf, room * sizeof(table.buf[0]));
-	if (!p)
-		return -ENOMEM;
-	table.buf = p;
-	p = realloc(table.reach, room * sizeof(table.reach[0]));
-	if (!p)
-		return -ENOMEM;
-	table.reach = p;
-	table.room = room;
-	return 0;
-}
-
-/* table.lock held. Index of the registration that starts at va; -1: none. */
-static ssize_t index_of(uint64_t va)
-{
-	size_t i = upto(va);
-
-	return i && table.buf[i - 1]->va == va ? (ssize_t)i - 1 : -1;
 }
 
 static int insert(struct buffer *b)
 {
-	size_t i;
 	int r;
 
-	pthread_rwlock_wrlock(&table.lock);
-	r = index_of(b->va) >= 0 ? ERR(MEMORY_ALREADY_REGISTERED) : make_room();
-	if (!r) {
-		i = upto(b->va);
-		memmove(table.buf + i + 1, table.buf + i, (table.n - i) * sizeof(table.buf[0]));
-		table.buf[i] = b;
-		table.n++;
-		set_reach(i);
-	}
-	pthread_rwlock_unlock(&table.lock);
-	return r;
+	shards_write(&table.lock);
+	r = ranges_add(&table.set, b->va, b->va + b->len, b);
+	shards_write_done(&table.lock);
+	return r == -EEXIST ? ERR(MEMORY_ALREADY_REGISTERED) : r;
 }
 
 static struct buffer *take_out(uint64_t va)
 {
-	struct buffer *b = NULL;
-	ssize_t i;
+	struct buffer *b;
 
-	pthread_rwlock_wrlock(&table.lock);
-	i = index_of(va);
-	if (i >= 0) {
-		b = table.buf[i];
-		table.n--;
-		memmove(table.buf + i, table.buf + i + 1, (table.n - i) * sizeof(table.buf[0]));
-		set_reach(i);
-	}
-	pthread_rwlock_unlock(&table.lock);
+	shards_write(&table.lock);
+	b = ranges_take(&table.set, va);
+	shards_write_done(&table.lock);
 	return b;
 }
 
 static bool registered(uint64_t va)
 {
-	bool yes;
+	pthread_mutex_t *part = shards_read(&table.lock);
+	bool yes = ranges_at(&table.set, va);
 
-	pthread_rwlock_rdlock(&table.lock);
-	yes = index_of(va) >= 0;
-	pthread_rwlock_unlock(&table.lock);
+	shards_done(part);
 	return yes;
 }
 
@@ -195,8 +100,10 @@ static void release(struct buffer *b)
 /* Waits for its requests. It is out of the table. */
 static void wait_idle(struct buffer *b)
 {
+	if (!atomic_fetch_or(&b->users, AWAITED))
+		return;
 	pthread_mutex_lock(&table.idle_lock);
-	while (__atomic_load_n(&b->users, __ATOMIC_ACQUIRE))
+	while (atomic_load(&b->users) != AWAITED)
 		pthread_cond_wait(&table.idle, &table.idle_lock);
 	pthread_mutex_unlock(&table.idle_lock);
 }
@@ -207,15 +114,12 @@ static void wait_idle(struct buffer *b)
  */
 static void drop_stale(uint64_t va, const struct gpu_ptr *now)
 {
-	struct buffer *b = NULL;
-	ssize_t i;
+	pthread_mutex_t *part = shards_read(&table.lock);
+	struct buffer *b = ranges_at(&table.set, va);
+	bool stale = b && (b->mem.kind != now->kind || b->mem.id != now->id);
 
-	pthread_rwlock_rdlock(&table.lock);
-	i = index_of(va);
-	if (i >= 0 && (table.buf[i]->mem.kind != now->kind || table.buf[i]->mem.id != now->id))
-		b = table.buf[i];
-	pthread_rwlock_unlock(&table.lock);
-	if (!b)
+	shards_done(part);
+	if (!stale)
 		return;
 	b = take_out(va);
 	if (!b)
@@ -375,11 +279,8 @@ CUfileError_t cuFileBufDeregister(const void *ptr)
 
 void buffers_release(void)
 {
-	while (table.n)
-		release(table.buf[--table.n]);
-	free(table.buf);
-	free(table.reach);
-	table.buf = NULL;
-	table.reach = NULL;
-	table.room = 0;
+	struct buffer *b;
+
+	while ((b = ranges_drain(&table.set)))
+		release(b);
 }

@@ -24,6 +24,7 @@
 #include "p2p.h"
 #include "param.h"
 #include "rw.h"
+#include "shards.h"
 #include "stats.h"
 #include "stream.h"
 #include "workers.h"
@@ -61,12 +62,7 @@ static struct {
 
 static atomic_long *my_slot(void)
 {
-	static atomic_uint next;
-	static __thread unsigned int mine;
-
-	if (!mine)
-		mine = 1 + atomic_fetch_add(&next, 1) % INSIDE_SLOTS;
-	return &inside[mine - 1].n;
+	return &inside[shards_thread() % INSIDE_SLOTS].n;
 }
 
 const struct config *driver_config(void)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -26,21 +27,27 @@ static void hold(void *object)
 	atomic_fetch_add(&((struct file *)object)->refs, 1);
 }
 
-static struct handles files = { .lock = PTHREAD_RWLOCK_INITIALIZER, .hold = hold };
+static struct handles files = HANDLES_INIT(hold);
 
 struct file *file_get(CUfileHandle_t fh)
 {
 	return handles_get(&files, fh);
 }
 
-void file_put(struct file *f)
+static void close_own(struct file *f)
 {
-	if (atomic_fetch_sub(&f->refs, 1) != 1)
-		return;
 	if (f->fd_direct >= 0)
 		os->close(f->fd_direct);
 	if (f->fd_cached >= 0)
 		os->close(f->fd_cached);
+	f->fd_direct = f->fd_cached = -1;
+}
+
+void file_put(struct file *f)
+{
+	if (atomic_fetch_sub(&f->refs, 1) != 1)
+		return;
+	close_own(f);
 	pthread_mutex_destroy(&f->sum_lock);
 	free(f);
 }
@@ -139,6 +146,22 @@ static int check_flags(const struct file *f)
 	return 0;
 }
 
+/* No descriptor is left. One that is missing for that reason would look like no O_DIRECT. */
+static int no_descriptor(struct file *f, int err)
+{
+	struct rlimit limit = { 0 };
+
+	/* the log may need one */
+	close_own(f);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	log_error("cuFileHandleRegister: %s: a handle needs two descriptors of its own: %s: %s (%llu a process now), or deregister handles",
+		  f->name, log_errno(err),
+		  err == -EMFILE ? "raise the limit of open files, ulimit -n" :
+				   "raise the limit of the machine, sysctl fs.file-max",
+		  (unsigned long long)limit.rlim_cur);
+	return ERR(GETNEWFD_FAILED);
+}
+
 /*
  * Descriptors of our own, with and without O_DIRECT. /proc/self/fd opens the same inode,
  * deleted or not. Where it does not (no /proc, no permission), a duplicate of the
@@ -152,13 +175,13 @@ static int open_own(struct file *f)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->user_fd);
 	f->fd_cached = os->open(path, mode);
 	f->fd_direct = os->open(path, mode | O_DIRECT);
+	r = f->fd_cached < 0 ? f->fd_cached : f->fd_direct;
+	if (r == -EMFILE || r == -ENFILE)
+		return no_descriptor(f, r);
 	if (had ? f->fd_direct < 0 : f->fd_cached < 0) {
 		r = os->dup(f->user_fd);
-		if (r < 0) {
-			log_error("cuFileHandleRegister: %s: a descriptor of its own: %s; raise the limit of open files (ulimit -n)",
-				  f->name, log_errno(r));
-			return ERR(GETNEWFD_FAILED);
-		}
+		if (r < 0)
+			return no_descriptor(f, r);
 		if (had)
 			f->fd_direct = r;
 		else

@@ -28,23 +28,22 @@ static struct handle_slot *find(struct handles *t, void *handle)
 
 void *handles_get(struct handles *t, void *handle)
 {
+	pthread_mutex_t *part = shards_read(&t->lock);
+	struct handle_slot *s = find(t, handle);
 	void *object = NULL;
-	struct handle_slot *s;
 
-	pthread_rwlock_rdlock(&t->lock);
-	s = find(t, handle);
 	if (s) {
 		object = s->object;
 		t->hold(object);
 	}
-	pthread_rwlock_unlock(&t->lock);
+	shards_done(part);
 	return object;
 }
 
 /* t->lock held for writing */
 static int grow(struct handles *t)
 {
-	unsigned int n = t->slots ? t->slots * 2 : 64;
+	unsigned int n = t->slots ? t->slots * 2 : 64, i;
 	struct handle_slot *s;
 
 	if (n >= 1u << SLOT_BITS)
@@ -53,6 +52,9 @@ static int grow(struct handles *t)
 	if (!s)
 		return -ENOMEM;
 	memset(s + t->slots, 0, (n - t->slots) * sizeof(*s));
+	for (i = t->slots; i < n; i++)
+		s[i].generation = i + 1 < n ? i + 1 : HANDLES_NONE;
+	t->free = t->slots;
 	t->slot = s;
 	t->slots = n;
 	return 0;
@@ -72,34 +74,24 @@ static void next_generation(struct handles *t)
 
 int handles_put_in(struct handles *t, void *object, void **handle)
 {
-	unsigned int i;
+	struct handle_slot *s;
+	uint32_t i;
 	int r = 0;
 
-	pthread_rwlock_wrlock(&t->lock);
-	for (i = t->first_free; i < t->slots && t->slot[i].object; i++)
-		;
-	if (i == t->slots)
+	shards_write(&t->lock);
+	if (t->free == HANDLES_NONE)
 		r = grow(t);
 	if (!r) {
+		i = t->free;
+		s = &t->slot[i];
+		t->free = s->generation;
 		next_generation(t);
-		t->slot[i].object = object;
-		t->slot[i].generation = t->generation;
-		t->first_free = i + 1;
+		s->object = object;
+		s->generation = t->generation;
 		*handle = (void *)(uintptr_t)((t->generation << SLOT_BITS | (i + 1)) * STIR);
 	}
-	pthread_rwlock_unlock(&t->lock);
+	shards_write_done(&t->lock);
 	return r;
-}
-
-/* t->lock held for writing */
-static void *empty(struct handles *t, struct handle_slot *s)
-{
-	void *object = s->object;
-
-	s->object = NULL;
-	if ((unsigned int)(s - t->slot) < t->first_free)
-		t->first_free = s - t->slot;
-	return object;
 }
 
 void *handles_take_out(struct handles *t, void *handle)
@@ -107,11 +99,15 @@ void *handles_take_out(struct handles *t, void *handle)
 	void *object = NULL;
 	struct handle_slot *s;
 
-	pthread_rwlock_wrlock(&t->lock);
+	shards_write(&t->lock);
 	s = find(t, handle);
-	if (s)
-		object = empty(t, s);
-	pthread_rwlock_unlock(&t->lock);
+	if (s) {
+		object = s->object;
+		s->object = NULL;
+		s->generation = t->free;
+		t->free = s - t->slot;
+	}
+	shards_write_done(&t->lock);
 	return object;
 }
 
@@ -119,7 +115,7 @@ void *handles_drain(struct handles *t)
 {
 	void *object = NULL;
 
-	pthread_rwlock_wrlock(&t->lock);
+	shards_write(&t->lock);
 	/* from the end, so that nothing is looked at twice */
 	while (t->slots && !object) {
 		t->slots--;
@@ -129,7 +125,7 @@ void *handles_drain(struct handles *t)
 		free(t->slot);
 		t->slot = NULL;
 	}
-	t->first_free = 0;
-	pthread_rwlock_unlock(&t->lock);
+	t->free = HANDLES_NONE;
+	shards_write_done(&t->lock);
 	return object;
 }

@@ -150,8 +150,12 @@ int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pde
 	w->shadow = shadow_size(gpu_va, size);
 	w->node = nvfs.node[atomic_fetch_add(&nvfs.next, 1) % nvfs.nodes];
 	w->cpu = os->mmap_node(w->node, w->shadow);
-	if (!w->cpu)
-		return -errno;
+	if (!w->cpu) {
+		r = -errno;
+		log_error("a window of %zu bytes onto GPU memory 0x%llx: mmap: %s; each registered buffer takes a mapping: raise sysctl vm.max_map_count, or register fewer",
+			  w->shadow, (unsigned long long)gpu_va, log_errno(r));
+		return r;
+	}
 	w->fence = os->mmap_page(NVFS_BLOCK_SIZE);
 	r = w->fence ? map(w, pdevinfo, staging) : -errno;
 	if (r) {

@@ -154,10 +154,59 @@ static void t_close_under_io(void **state)
 	}
 }
 
+/* -- a buffer goes while requests run on it -- */
+
+static void *slow_read(void *arg)
+{
+	ssize_t n = cuFileRead(shared.fh, arg, PART, 0, 0);
+
+	if (n != PART)
+		wrong(0, "cuFileRead", n);
+	atomic_fetch_add(&shared.done, 1);
+	return NULL;
+}
+
+/* The deregistration waits for them, and no longer: they have the pinned memory until then. */
+static void t_deregister_under_io(void **state)
+{
+	const char *path = fake_file("f", PART, 9);
+	pthread_t t[3];
+	CUdeviceptr d;
+	unsigned int i, round;
+	unsigned long ios;
+	int fd;
+
+	memset(&shared, 0, sizeof(shared));
+	shared.fh = fake_register(path, O_RDWR | O_DIRECT, &fd);
+	assert_int_equal(cuMemAlloc(&d, PART), 0);
+	atomic_store(&fake.io_delay_us, 30000);
+	alarm(60);	/* one that is not woken would wait for ever */
+	for (round = 0; round < 3; round++) {
+		assert_int_equal(cuFileBufRegister((void *)(uintptr_t)d, PART, 0).err, 0);
+		ios = atomic_load(&fake.ios);
+		atomic_store(&shared.done, 0);
+		for (i = 0; i < 3; i++)
+			assert_int_equal(pthread_create(&t[i], NULL, slow_read,
+							(void *)(uintptr_t)d), 0);
+		while (atomic_load(&fake.ios) < ios + 3)
+			usleep(200);
+		assert_int_equal(cuFileBufDeregister((void *)(uintptr_t)d).err, 0);
+		assert_int_equal(atomic_load(&fake.maps), atomic_load(&fake.unmaps));
+		for (i = 0; i < 3; i++)
+			pthread_join(t[i], NULL);
+		assert_int_equal(atomic_load(&shared.done), 3);
+		assert_int_equal(atomic_load(&shared.wrong), 0);
+	}
+	alarm(0);
+	cuMemFree(d);
+	close(fd);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
-	const struct CMUnitTest tests[] = { T(t_threads), T(t_close_under_io) };
+	const struct CMUnitTest tests[] = { T(t_threads), T(t_close_under_io),
+					   T(t_deregister_under_io) };
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
 }
