@@ -16,6 +16,7 @@
 #include "errmap.h"
 #include "file.h"
 #include "file_facts.h"
+#include "fs_cache.h"
 #include "handles.h"
 #include "log.h"
 #include "opengds.h"
@@ -115,6 +116,7 @@ void files_release(void)
 	free(by_fd.file);
 	by_fd.file = NULL;
 	by_fd.n = 0;
+	fs_cache_release();
 }
 
 /* -- registration -- */

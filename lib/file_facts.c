@@ -6,6 +6,7 @@
 
 #include "driver.h"
 #include "file_facts.h"
+#include "fs_cache.h"
 #include "os.h"
 
 #ifndef STATX_ATTR_VERITY
@@ -32,16 +33,13 @@ static bool mount_listed(const char (*list)[CONFIG_PATH], const char *point)
 	return false;
 }
 
-static unsigned int block_facts(dev_t dev)
+static unsigned int block_facts(const struct facts_block *b)
 {
 	const struct config *c = driver_config();
-	struct facts_block b;
 
-	if (facts_block_find(os_root, major(dev), minor(dev), &b))
-		return REASON_NOT_NVME;
-	if (listed(c->deny_devices, b.name) || listed(c->deny_devices, b.disk))
+	if (listed(c->deny_devices, b->name) || listed(c->deny_devices, b->disk))
 		return REASON_ROUTE_DENIED;
-	switch (b.kind) {
+	switch (b->kind) {
 	case FACTS_BLOCK_NVME:
 		break;
 	case FACTS_BLOCK_DM:
@@ -53,7 +51,7 @@ static unsigned int block_facts(dev_t dev)
 	}
 	if (listed(c->deny_drivers, "nvme"))
 		return REASON_ROUTE_DENIED;
-	return b.integrity ? REASON_INTEGRITY : REASON_NONE;
+	return b->integrity ? REASON_INTEGRITY : REASON_NONE;
 }
 
 /* Direct I/O of these passes the caller's pages to the driver unchanged. */
@@ -93,20 +91,30 @@ static unsigned int inode_facts(const struct file *f)
 	return REASON_NONE;
 }
 
-unsigned int file_facts(const struct file *f)
+static unsigned int device_facts(const struct file *f)
 {
-	struct facts_mount m;
+	struct facts_block b;
 	unsigned int r;
 
-	if (S_ISBLK(f->st.st_mode)) {
-		r = block_facts(f->st.st_rdev);
-		return r ? r : f->fd_direct < 0 ? REASON_NO_ODIRECT : REASON_NONE;
-	}
-	if (facts_mount_find(os_root, major(f->st.st_dev), minor(f->st.st_dev), &m))
+	if (facts_block_find(os_root, major(f->st.st_rdev), minor(f->st.st_rdev), &b))
+		return REASON_NOT_NVME;
+	r = block_facts(&b);
+	return r ? r : f->fd_direct < 0 ? REASON_NO_ODIRECT : REASON_NONE;
+}
+
+unsigned int file_facts(const struct file *f)
+{
+	struct fs_facts fs;
+	unsigned int r;
+
+	if (S_ISBLK(f->st.st_mode))
+		return device_facts(f);
+	fs_cache_find(f->st.st_dev, &fs);
+	if (fs.mount_err)
 		return REASON_FS_UNKNOWN;
-	r = fs_facts(&m);
+	r = fs_facts(&fs.mount);
 	if (!r)
-		r = block_facts(f->st.st_dev);
+		r = fs.block_err ? REASON_NOT_NVME : block_facts(&fs.block);
 	if (!r)
 		r = inode_facts(f);
 	if (!r && f->fd_direct < 0)

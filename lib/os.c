@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -153,6 +154,21 @@ static uint64_t real_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static uint64_t real_mount_ns(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/mnt", &st) ? 0 : st.st_ino;
+}
+
+static bool real_mounts_changed(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLPRI };
+
+	/* the kernel reports a change as POLLERR too, which needs no asking */
+	return poll(&p, 1, 0) != 0;
+}
+
 const struct os_ops os_real = {
 	.open = real_open,
 	.close = real_close,
@@ -170,6 +186,8 @@ const struct os_ops os_real = {
 	.mmap_page = real_mmap_page,
 	.munmap = real_munmap,
 	.now_ns = real_now_ns,
+	.mount_ns = real_mount_ns,
+	.mounts_changed = real_mounts_changed,
 };
 
 const struct os_ops *os = &os_real;

@@ -8,6 +8,7 @@
 #ifndef OS_H
 #define OS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -34,6 +35,10 @@ struct os_ops {
 	void *(*mmap_page)(size_t size);
 	int (*munmap)(void *at, size_t size);
 	uint64_t (*now_ns)(void);			/* monotonic */
+	/* number of this process's mount namespace; 0: not known */
+	uint64_t (*mount_ns)(void);
+	/* fd: mountinfo. True: the table changed since it was opened, or nobody can tell. */
+	bool (*mounts_changed)(int fd);
 };
 
 extern const struct os_ops os_real;
