@@ -86,6 +86,8 @@ static const struct facts_reason_text table[] = {
 	REASON(FS_CPU, "R-FS-CPU",
 	       "the file system moved the bytes by CPU instead of handing them to the drive",
 	       "look for the line of nvidia-fs in 'dmesg'; copying the file may mend it (cp)"),
+	REASON(USER_FS, "R-USER-FS", "the file is one of a user-space file system, which no drive is known of",
+	       "nothing to do: its read and write are called with host memory"),
 };
 
 _Static_assert(sizeof(table) / sizeof(*table) == REASONS, "a reason is without its texts");

@@ -43,6 +43,7 @@ enum facts_reason {
 	REASON_COMPAT_FORBIDDEN, /* refused: allow_compat_mode is false */
 	REASON_ABSENT,		/* this version has no such route */
 	REASON_FS_CPU,		/* the file system moved the bytes by CPU */
+	REASON_USER_FS,		/* a user-space file system has no drive that is known */
 	REASONS
 };
 

@@ -22,6 +22,7 @@
 #include "opengds.h"
 #include "os.h"
 #include "stats.h"
+#include "user_fs.h"
 
 static void hold(void *object)
 {
@@ -50,6 +51,8 @@ void file_put(struct file *f)
 		return;
 	close_own(f);
 	pthread_mutex_destroy(&f->sum_lock);
+	if (f->user)
+		user_fs_free(f->user);
 	free(f);
 }
 
@@ -233,7 +236,7 @@ static int judge(struct file *f)
 	const struct facts_reason_text *t;
 	unsigned int why;
 
-	f->reason = file_facts(f);
+	f->reason = f->user ? REASON_USER_FS : file_facts(f);
 	why = c->force_compat ? REASON_FORCE_COMPAT : f->reason ? f->reason : nvfs_reason();
 	if (why == REASON_NONE)
 		return 0;
@@ -299,6 +302,31 @@ fail:
 	return r;
 }
 
+/* One cookie may be registered several times: what it stands for is the file system's matter. */
+static int register_user(CUfileHandle_t *fh, const CUfileDescr_t *descr)
+{
+	struct file *f;
+	int r;
+
+	if (!descr->fs_ops) {
+		log_error("cuFileHandleRegister: a user-space file system and fs_ops is NULL: GPUDirect Storage not supported on current file; pass its table of functions");
+		return ERR(IO_NOT_SUPPORTED);
+	}
+	f = file_new(-1);
+	if (!f)
+		return -ENOMEM;
+	f->flags = O_RDWR;
+	r = user_fs_new(descr->fs_ops, descr->handle.handle, &f->user, f->name, sizeof(f->name));
+	if (!r)
+		r = judge(f);
+	atomic_init(&f->strict, driver_config()->strict);
+	if (!r)
+		r = handles_put_in(&files, f, fh);
+	if (r)
+		file_put(f);
+	return r;
+}
+
 CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr)
 {
 	int r;
@@ -312,8 +340,10 @@ CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr)
 		r = ERR(INVALID_VALUE);
 	} else if (descr->type == CU_FILE_HANDLE_TYPE_OPAQUE_FD) {
 		r = register_fd(fh, descr->handle.fd);
+	} else if (descr->type == CU_FILE_HANDLE_TYPE_USERSPACE_FS) {
+		r = register_user(fh, descr);
 	} else {
-		log_error("cuFileHandleRegister: handle type %d: GPUDirect Storage not supported on current file; use CU_FILE_HANDLE_TYPE_OPAQUE_FD",
+		log_error("cuFileHandleRegister: handle type %d: GPUDirect Storage not supported on current file; use CU_FILE_HANDLE_TYPE_OPAQUE_FD or CU_FILE_HANDLE_TYPE_USERSPACE_FS",
 			  descr->type);
 		r = ERR(IO_NOT_SUPPORTED);
 	}
@@ -332,6 +362,9 @@ void cuFileHandleDeregister(CUfileHandle_t fh)
 	stats_count(STATS_HANDLE_DEREGISTER, f);
 	if (f) {
 		drop_fd(f);
+		/* what is behind the handle may be gone once this has returned */
+		if (f->user)
+			user_fs_leave(f->user);
 		file_put(f);
 	} else {
 		log_error("cuFileHandleDeregister: %p is no registered handle: deregister each once",

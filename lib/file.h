@@ -21,9 +21,12 @@
 #include "nvfs.h"
 #include "opengds.h"
 
+struct user_fs;
+
 struct file {
 	atomic_uint refs;
-	int user_fd;		/* the caller's number: for messages and for 5028 */
+	struct user_fs *user;	/* of a user-space file system: there are no descriptors */
+	int user_fd;		/* the caller's number: for messages and for 5028; or -1 */
 	int flags;		/* O_ flags of the caller's descriptor */
 	int fd_direct;		/* ours, with O_DIRECT; -1: the file has none */
 	int fd_cached;		/* ours, without; -1: only the one above could be had */
@@ -42,7 +45,10 @@ struct file {
 struct file *file_get(CUfileHandle_t fh);
 void file_put(struct file *f);
 
-/* Current size in bytes, or -errno. */
+/*
+ * Current size in bytes, or -errno. A user-space file system tells where a file ends by what it
+ * reads: the size of its files is INT64_MAX.
+ */
 int64_t file_size(const struct file *f);
 
 /*

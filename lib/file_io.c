@@ -9,6 +9,7 @@
 #include "driver.h"
 #include "file.h"
 #include "os.h"
+#include "user_fs.h"
 
 #define BLOCK 4096
 #define PATCH_BYTES (256 * 1024)
@@ -24,8 +25,11 @@ int64_t file_size(const struct file *f)
 {
 	struct stat st;
 	int fd = f->fd_cached >= 0 ? f->fd_cached : f->fd_direct;
-	int r = os->fstat(fd, &st);
+	int r;
 
+	if (f->user)
+		return INT64_MAX;
+	r = os->fstat(fd, &st);
 	return r ? r : os->size(fd, &st);
 }
 
@@ -154,6 +158,8 @@ ssize_t file_pread(const struct file *f, void *buf, size_t size, off_t off)
 {
 	ssize_t r = -EINVAL;
 
+	if (f->user)
+		return user_fs_read(f->user, buf, size, off);
 	if (prefers_direct(f) && aligned(buf, size, off))
 		r = pread_all(f->fd_direct, buf, size, off);
 	/* EINVAL: this file wants another alignment than 4 KiB */
@@ -168,6 +174,8 @@ ssize_t file_pwrite(const struct file *f, const void *buf, size_t size, off_t of
 {
 	ssize_t r = -EINVAL;
 
+	if (f->user)
+		return user_fs_write(f->user, buf, size, off);
 	if (prefers_direct(f) && aligned(buf, size, off))
 		r = pwrite_all(f->fd_direct, buf, size, off);
 	if (r == -EINVAL && f->fd_cached >= 0)
