@@ -152,20 +152,14 @@ void nvfs_gpustat_reset(void)
 /* percent of this GPU's submissions that crossed root ports */
 static u32 nvfs_gpustat_cross(const struct nvfs_gpustat *g)
 {
-	struct pci_dev *gpu, *peer = NULL;
-	u64 all = 0, cross = 0;
+	struct pci_dev *gpu;
+	u32 percent = 0;
 
 	gpu = g->domain < 0 ? NULL : pci_get_domain_bus_and_slot(g->domain, g->bus, g->devfn);
-	if (!gpu)
-		return 0;
-	for_each_pci_dev(peer) {
-		u64 n = nvfs_gpustat_count(gpu, peer);
-
-		all += n;
-		cross += n && nvfs_is_cross(nvfs_pci_distance(gpu, peer)) ? n : 0;
-	}
+	if (gpu)
+		percent = nvfs_cross_percent(gpu);
 	pci_dev_put(gpu);
-	return all ? div64_u64(cross * 100, all) : 0;
+	return percent;
 }
 
 void nvfs_gpustats_show(struct seq_file *s)

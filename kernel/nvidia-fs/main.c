@@ -236,6 +236,9 @@ static int __init nvfs_init(void)
 			  nvfs_pin_mode);
 		return -EINVAL;
 	}
+	r = nvfs_topo_init();
+	if (r)
+		return r;
 	r = nvfs_mapping_init();
 	if (r)
 		return r;

@@ -249,12 +249,12 @@ void nvfs_fence_signal(struct nvfs_mapping *m, s64 result, u64 value);
 size_t nvfs_fence_holes(struct nvfs_mapping *m, loff_t pos, u32 first, size_t len);
 
 /* topo.c */
-u32 nvfs_pci_distance(struct pci_dev *gpu, struct pci_dev *peer);
-bool nvfs_is_cross(u32 distance);
-void nvfs_each_gpu(void (*fn)(struct seq_file *s, struct pci_dev *gpu), struct seq_file *s);
-void nvfs_peer_distance_show(struct seq_file *s);
-void nvfs_peer_affinity_show(struct seq_file *s);
-void nvfs_bridges_show(struct seq_file *s);
+int nvfs_topo_init(void);
+u32 nvfs_cross_percent(struct pci_dev *gpu);
+int nvfs_peer_distance_show(struct seq_file *s);
+int nvfs_peer_affinity_show(struct seq_file *s);
+int nvfs_bridges_show(struct seq_file *s);
+int nvfs_ways_show(struct seq_file *s);
 
 /* gpustat.c */
 void nvfs_gpustat_pin(struct nvfs_mapping *m, const struct nvidia_p2p_page_table *t);

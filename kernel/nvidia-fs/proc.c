@@ -28,20 +28,17 @@ static int modules_show(struct seq_file *s, void *v)
 
 static int peer_distance_show(struct seq_file *s, void *v)
 {
-	nvfs_peer_distance_show(s);
-	return 0;
+	return nvfs_peer_distance_show(s);
 }
 
 static int peer_affinity_show(struct seq_file *s, void *v)
 {
-	nvfs_peer_affinity_show(s);
-	return 0;
+	return nvfs_peer_affinity_show(s);
 }
 
 static int bridges_show(struct seq_file *s, void *v)
 {
-	nvfs_bridges_show(s);
-	return 0;
+	return nvfs_bridges_show(s);
 }
 
 /* our own: what works here, and why not */
@@ -53,7 +50,7 @@ static int opengds_show(struct seq_file *s, void *v)
 	seq_printf(s, "cpu_read_bytes: %lld\ncpu_write_bytes: %lld\nrewrites: %lld\n",
 		   nvfs_stat_sum(NVFS_ST_CPU_READ_BYTES),
 		   nvfs_stat_sum(NVFS_ST_CPU_WRITE_BYTES), nvfs_stat_sum(NVFS_ST_REWRITES));
-	return 0;
+	return nvfs_ways_show(s);
 }
 
 static int stats_show(struct seq_file *s, void *v)

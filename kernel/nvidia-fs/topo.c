@@ -1,178 +1,307 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * topo.c - which GPUs, network adapters and drives this machine has and how far apart they
- * are: looked up when somebody reads it, so that what is plugged in later is there, too.
+ * topo.c - which GPUs, network adapters and drives this machine has, for the proc files: a
+ * picture of all PCI functions, taken when somebody reads it, so that what is plugged in
+ * later is there, too. What follows from the picture is topo_tree.c's.
  */
 #include <linux/bitfield.h>
+#include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/topology.h>
 
 #include "nvidia-fs.h"
-#include "topo.h"
+#include "log.h"
+#include "topo_tree.h"
 
-#define NVFS_CLASS_INFINIBAND 0x0207	/* the kernel's headers have no name for it */
+static char *nvfs_extra_gpu = "";
+module_param_named(extra_gpu, nvfs_extra_gpu, charp, 0444);
+MODULE_PARM_DESC(extra_gpu, "PCI functions that count as GPUs besides NVIDIA's, as vvvv:dddd");
+static u16 nvfs_extra_vendor, nvfs_extra_device;	/* constant after init */
 
-/* A display function of the vendor's, or one that the simulated driver has. */
-static bool nvfs_is_gpu(const struct pci_dev *pdev)
+/* Functions, each referenced, and what is known of them, by the same index. */
+struct nvfs_picture {
+	struct nvfs_tree tree;
+	struct nvfs_node *node;
+	struct pci_dev **dev;
+};
+
+static u16 nvfs_acs_ctrl(struct pci_dev *pdev)
 {
-	u32 class = pdev->class >> 8;
+	u16 ctrl, at = pci_find_ext_capability(pdev, PCI_EXT_CAP_ID_ACS);
 
-	if (pdev->vendor == PCI_VENDOR_ID_NVIDIA)
-		return class == PCI_CLASS_DISPLAY_3D || class == PCI_CLASS_DISPLAY_VGA;
-	return pdev->dev.driver && !strcmp(pdev->dev.driver->name, "gpu-sim");
+	if (!at || pci_read_config_word(pdev, at + PCI_ACS_CTRL, &ctrl))
+		return 0;
+	return ctrl == 0xffff ? 0 : ctrl;	/* all ones: nobody answered */
 }
 
-static const char *nvfs_peer_class(const struct pci_dev *pdev)
+static bool nvfs_near(int a, int b)
 {
-	if (pdev->class == PCI_CLASS_STORAGE_EXPRESS)
-		return "nvme";
-	if (pdev->class >> 8 == PCI_CLASS_NETWORK_ETHERNET ||
-	    pdev->class >> 8 == NVFS_CLASS_INFINIBAND)
-		return "network";
-	return NULL;
+	return node_distance(a, b) <= LOCAL_DISTANCE;
 }
 
-static bool nvfs_acs_on(struct pci_dev *bridge)
+/* dev[] holds what is before index n; bridges come before what is below them. */
+static int nvfs_index_of(const struct nvfs_picture *p, const struct pci_dev *pdev, unsigned int n)
 {
-	u16 ctrl, at = pci_find_ext_capability(bridge, PCI_EXT_CAP_ID_ACS);
-
-	if (!at || pci_read_config_word(bridge, at + PCI_ACS_CTRL, &ctrl))
-		return false;
-	return ctrl & 0x7f;
+	while (n--)
+		if (p->dev[n] == pdev)
+			return n;
+	return NVFS_NO_NODE;
 }
 
-static u64 nvfs_pci_id(const struct pci_dev *pdev)
+/* Below the rescan lock, so no function comes or goes meanwhile. */
+static void nvfs_node_fill(struct nvfs_picture *p, unsigned int i)
 {
-	return (u64)pci_domain_nr(pdev->bus) << 32 | pci_dev_id((struct pci_dev *)pdev);
-}
-
-static void nvfs_path_of(struct pci_dev *pdev, struct nvfs_path *path)
-{
-	struct pci_dev *up = pci_upstream_bridge(pdev);
-
-	for (path->n = 0; up && path->n < NVFS_MAX_PCI_DEPTH; up = pci_upstream_bridge(up)) {
-		path->bridge[path->n] = nvfs_pci_id(up);
-		path->acs[path->n++] = nvfs_acs_on(up);
-	}
-}
-
-static bool nvfs_same_node(struct pci_dev *a, struct pci_dev *b)
-{
-	int na = dev_to_node(&a->dev), nb = dev_to_node(&b->dev);
-
-	if (na == NUMA_NO_NODE || nb == NUMA_NO_NODE)
-		return na == nb;
-	return node_distance(na, nb) <= LOCAL_DISTANCE;
-}
-
-u32 nvfs_pci_distance(struct pci_dev *gpu, struct pci_dev *peer)
-{
-	struct nvfs_path g, p;
-
-	nvfs_path_of(gpu, &g);
-	nvfs_path_of(peer, &p);
-	return nvfs_path_distance(&g, &p, nvfs_same_node(gpu, peer));
-}
-
-bool nvfs_is_cross(u32 distance)
-{
-	return distance >= NVFS_CROSS_LOCAL;
-}
-
-static void nvfs_addr_show(struct seq_file *s, const struct pci_dev *pdev)
-{
-	seq_printf(s, "%04x:%02x:%02x.%d", pci_domain_nr(pdev->bus), pdev->bus->number,
-		   PCI_SLOT(pdev->devfn), PCI_FUNC(pdev->devfn));
-}
-
-static void nvfs_pair_show(struct seq_file *s, struct pci_dev *gpu, struct pci_dev *peer,
-			   const char *class)
-{
-	u32 distance = nvfs_pci_distance(gpu, peer), width, speed;
+	struct pci_dev *pdev = p->dev[i], *up = pci_upstream_bridge(pdev);
+	struct nvfs_node *d = &p->node[i];
 	u16 sta = 0;
 
-	pcie_capability_read_word(peer, PCI_EXP_LNKSTA, &sta);
-	width = FIELD_GET(PCI_EXP_LNKSTA_NLW, sta);
-	speed = FIELD_GET(PCI_EXP_LNKSTA_CLS, sta);
-	nvfs_addr_show(s, gpu);
-	seq_puts(s, " \t");
-	nvfs_addr_show(s, peer);
-	seq_printf(s, " \t0x%08x\t0x%04x\t0x%02x\t0x%02x\t0x%02x\t%llu\t%s\n",
-		   nvfs_path_rank(distance, width, speed), distance, width, speed,
-		   dev_to_node(&peer->dev) & 0xff, nvfs_gpustat_count(gpu, peer), class);
+	pcie_capability_read_word(pdev, PCI_EXP_LNKSTA, &sta);
+	*d = (struct nvfs_node){
+		.domain = pci_domain_nr(pdev->bus),
+		.bus = pdev->bus->number,
+		.devfn = pdev->devfn,
+		.bridge = pci_is_bridge(pdev),
+		.vendor = pdev->vendor,
+		.device = pdev->device,
+		.class = pdev->class,
+		.parent = up ? nvfs_index_of(p, up, p->tree.n) : NVFS_NO_NODE,
+		.numa = dev_to_node(&pdev->dev),
+		.acs = nvfs_acs_ctrl(pdev),
+		.width = FIELD_GET(PCI_EXP_LNKSTA_NLW, sta),
+		.speed = FIELD_GET(PCI_EXP_LNKSTA_CLS, sta),
+		/* the simulated card is one without being told */
+		.gpu = pdev->dev.driver && !strcmp(pdev->dev.driver->name, "gpu-sim"),
+	};
 }
 
-/* Calls fn for each GPU; blocks. */
-void nvfs_each_gpu(void (*fn)(struct seq_file *s, struct pci_dev *gpu), struct seq_file *s)
+static void nvfs_picture_free(struct nvfs_picture *p)
 {
-	struct pci_dev *gpu = NULL;
+	unsigned int i;
 
-	for_each_pci_dev(gpu)
-		if (nvfs_is_gpu(gpu))
-			fn(s, gpu);
+	for (i = 0; i < p->tree.n; i++)
+		pci_dev_put(p->dev[i]);
+	kvfree(p->dev);
+	kvfree(p->node);
 }
 
-static void nvfs_peers_of(struct seq_file *s, struct pci_dev *gpu)
+/*
+ * 0 or -ENOMEM. Takes pci_lock_rescan_remove(), below which drivers are unbound and so
+ * nvfs_topo_lock is taken: the caller holds neither that nor a lock of the GPU driver's.
+ */
+static int nvfs_picture_take(struct nvfs_picture *p)
 {
-	struct pci_dev *peer = NULL;
+	struct pci_dev *pdev = NULL;
+	unsigned int n = 0, i;
 
-	for_each_pci_dev(peer) {
-		const char *class = nvfs_peer_class(peer);
-
-		if (class)
-			nvfs_pair_show(s, gpu, peer, class);
+	*p = (struct nvfs_picture){
+		.tree = {
+			.near = nvfs_near,
+			.extra_vendor = nvfs_extra_vendor,
+			.extra_device = nvfs_extra_device,
+		},
+	};
+	pci_lock_rescan_remove();
+	for_each_pci_dev(pdev)
+		n++;
+	p->dev = kvcalloc(n, sizeof(*p->dev), GFP_KERNEL);
+	p->node = kvcalloc(n, sizeof(*p->node), GFP_KERNEL);
+	if (!p->dev || !p->node)
+		goto unlock;
+	/* functions of an SR-IOV driver's may still come, without that lock */
+	for_each_pci_dev(pdev) {
+		if (p->tree.n == n) {
+			pci_dev_put(pdev);
+			break;
+		}
+		p->dev[p->tree.n++] = pci_dev_get(pdev);
 	}
+	for (i = 0; i < p->tree.n; i++)
+		nvfs_node_fill(p, i);
+	p->tree.node = p->node;
+unlock:
+	pci_unlock_rescan_remove();
+	if (p->tree.node)
+		return 0;
+	nvfs_picture_free(p);
+	return -ENOMEM;
 }
 
-void nvfs_peer_distance_show(struct seq_file *s)
+static int nvfs_picture_index(const struct nvfs_picture *p, const struct pci_dev *pdev)
+{
+	return nvfs_index_of(p, pdev, p->tree.n);
+}
+
+/* Percent of what `gpu` exchanged with its peers that had no bridge in common with it. */
+u32 nvfs_cross_percent(struct pci_dev *gpu)
+{
+	struct nvfs_picture p;
+	u64 all = 0, cross = 0;
+	unsigned int i;
+	int g;
+
+	if (nvfs_picture_take(&p))
+		return 0;
+	g = nvfs_picture_index(&p, gpu);
+	for (i = 0; g >= 0 && i < p.tree.n; i++) {
+		u64 n = nvfs_gpustat_count(gpu, p.dev[i]);
+
+		all += n;
+		cross += n && nvfs_is_cross(nvfs_tree_distance(&p.tree, g, i)) ? n : 0;
+	}
+	nvfs_picture_free(&p);
+	return all ? div64_u64(cross * 100, all) : 0;
+}
+
+static void nvfs_addr_show(struct seq_file *s, const struct nvfs_node *d)
+{
+	seq_printf(s, "%04x:%02x:%02x.%d", d->domain, d->bus, PCI_SLOT(d->devfn),
+		   PCI_FUNC(d->devfn));
+}
+
+static void nvfs_pair_show(struct seq_file *s, const struct nvfs_picture *p, unsigned int gpu,
+			   unsigned int peer, const char *class)
+{
+	const struct nvfs_tree *t = &p->tree;
+	u8 width, speed;
+
+	nvfs_node_link(t, peer, &width, &speed);
+	nvfs_addr_show(s, &t->node[gpu]);
+	seq_puts(s, " \t");
+	nvfs_addr_show(s, &t->node[peer]);
+	seq_printf(s, " \t0x%08x\t0x%04x\t0x%02x\t0x%02x\t0x%02x\t%llu\t%s\n",
+		   nvfs_tree_rank(t, gpu, peer), nvfs_tree_distance(t, gpu, peer), width, speed,
+		   t->node[peer].numa & 0xff, nvfs_gpustat_count(p->dev[gpu], p->dev[peer]), class);
+}
+
+static void nvfs_way_show(struct seq_file *s, const struct nvfs_picture *p, unsigned int gpu,
+			  unsigned int peer, const char *class)
+{
+	static const char * const text[] = {
+		[NVFS_WAY_SWITCH] = "handed on by ",
+		[NVFS_WAY_HOST] = "through the host bridge",
+		[NVFS_WAY_REDIRECT] = "redirected to the host bridge by ACS of ",
+	};
+	enum nvfs_way way;
+	int at;
+
+	way = nvfs_tree_way(&p->tree, gpu, peer, &at);
+	seq_puts(s, "way ");
+	nvfs_addr_show(s, &p->tree.node[gpu]);
+	seq_putc(s, ' ');
+	nvfs_addr_show(s, &p->tree.node[peer]);
+	seq_printf(s, ": %s", text[way]);
+	if (at >= 0)
+		nvfs_addr_show(s, &p->tree.node[at]);
+	seq_putc(s, '\n');
+}
+
+/* Calls fn for each GPU and each of its peers. 0 or -ENOMEM. Blocks. */
+static int nvfs_each_pair(struct seq_file *s,
+			  void (*fn)(struct seq_file *s, const struct nvfs_picture *p,
+				     unsigned int gpu, unsigned int peer, const char *class))
+{
+	struct nvfs_picture p;
+	unsigned int g, i;
+	int r = nvfs_picture_take(&p);
+
+	if (r)
+		return r;
+	for (g = 0; g < p.tree.n; g++) {
+		if (!nvfs_node_is_gpu(&p.tree, g))
+			continue;
+		for (i = 0; i < p.tree.n; i++) {
+			const char *class = nvfs_node_peer_class(&p.tree, i);
+
+			if (class)
+				fn(s, &p, g, i, class);
+		}
+	}
+	nvfs_picture_free(&p);
+	return 0;
+}
+
+int nvfs_peer_distance_show(struct seq_file *s)
 {
 	seq_puts(s, "gpu\t\tpeer\t\tpeerrank\tp2pdist\tlink\tgen\tnuma\tnp2p\tclass\n");
-	nvfs_each_gpu(nvfs_peers_of, s);
+	return nvfs_each_pair(s, nvfs_pair_show);
+}
+
+/* Our own: which way the bytes of each pair go, and which bridge is to blame. */
+int nvfs_ways_show(struct seq_file *s)
+{
+	return nvfs_each_pair(s, nvfs_way_show);
 }
 
 /* Bridges that send peer-to-peer traffic over the root: what makes a pair slow. */
-void nvfs_bridges_show(struct seq_file *s)
+int nvfs_bridges_show(struct seq_file *s)
 {
-	struct pci_dev *pdev = NULL;
+	struct nvfs_picture p;
+	unsigned int i;
+	int r = nvfs_picture_take(&p);
 
-	for_each_pci_dev(pdev) {
-		if (!pci_is_bridge(pdev) || !nvfs_acs_on(pdev))
+	if (r)
+		return r;
+	for (i = 0; i < p.tree.n; i++) {
+		if (!nvfs_node_acs(&p.tree, i))
 			continue;
-		nvfs_addr_show(s, pdev);
+		nvfs_addr_show(s, &p.tree.node[i]);
 		seq_putc(s, '\n');
 	}
+	nvfs_picture_free(&p);
+	return 0;
 }
 
-static void nvfs_affinity_of(struct seq_file *s, struct pci_dev *gpu)
+static void nvfs_affinity_of(struct seq_file *s, const struct nvfs_picture *p, unsigned int gpu)
 {
 	u64 count[2 * NVFS_MAX_PCI_DEPTH + 1] = { 0 };
-	struct pci_dev *peer = NULL;
 	unsigned int i;
 
-	for_each_pci_dev(peer) {
-		u64 n = nvfs_gpustat_count(gpu, peer);
+	for (i = 0; i < p->tree.n; i++) {
+		u64 n = nvfs_gpustat_count(p->dev[gpu], p->dev[i]);
 		u32 d;
 
 		if (!n)
 			continue;
-		d = nvfs_pci_distance(gpu, peer);
+		d = nvfs_tree_distance(&p->tree, gpu, i);
 		count[nvfs_is_cross(d) ? ARRAY_SIZE(count) - 1 :
 		      min_t(u32, d, 2 * NVFS_MAX_PCI_DEPTH) - 1] += n;
 	}
 	seq_puts(s, "GPU :");
-	nvfs_addr_show(s, gpu);
+	nvfs_addr_show(s, &p->tree.node[gpu]);
 	seq_puts(s, " :");
 	for (i = 0; i < ARRAY_SIZE(count); i++)
 		seq_printf(s, "%llu ", count[i]);
 	seq_putc(s, '\n');
 }
 
-void nvfs_peer_affinity_show(struct seq_file *s)
+int nvfs_peer_affinity_show(struct seq_file *s)
 {
+	struct nvfs_picture p;
+	unsigned int i;
+	int r;
+
 	if (!READ_ONCE(nvfs_peer_stats_enabled))
-		return;
+		return 0;
+	r = nvfs_picture_take(&p);
+	if (r)
+		return r;
 	seq_puts(s, "GPU peer affinity, by distance\n\n");
 	seq_puts(s, "submissions to peers at distance 1 to 32, then to those below another root port\n");
-	nvfs_each_gpu(nvfs_affinity_of, s);
+	for (i = 0; i < p.tree.n; i++)
+		if (nvfs_node_is_gpu(&p.tree, i))
+			nvfs_affinity_of(s, &p, i);
+	nvfs_picture_free(&p);
+	return 0;
+}
+
+int nvfs_topo_init(void)
+{
+	int r = nvfs_extra_gpu_parse(nvfs_extra_gpu, &nvfs_extra_vendor, &nvfs_extra_device);
+
+	if (r)
+		nvfs_note("extra_gpu=%s: not of the form vvvv:dddd, hexadecimal, as lspci -n shows it (-EINVAL)\n",
+			  nvfs_extra_gpu);
+	return r;
 }
