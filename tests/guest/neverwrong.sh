@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # kernels: 6.12 debug
-# time: 40
+# time: 60
 # Guards that every byte is right on ext4 and XFS whatever the file system does with it:
 # holes, unwritten extents, the file's end, holes inside a 4-KiB block, inline data,
 # data=journal, files without extents, reflinks; and that the CPU moves no byte that a

@@ -372,18 +372,24 @@ static void t_ten_thousand(void **state)
 	const unsigned int n = 10000;
 	CUfileIOParams_t *p = calloc(n, sizeof(*p));
 	CUfileIOEvents_t *ev = calloc(n, sizeof(*ev));
-	unsigned char *seen = calloc(n, 1);
+	char *got = malloc(n * 512), *seen = calloc(n, 1);
 	CUfileBatchHandle_t b;
 	unsigned int i, nr = n;
+	CUdeviceptr gpu;
 
 	cuFileDriverClose();
 	fake_configure("{\"properties\": {\"io_batchsize\": 16384}}");
+	assert_int_equal(cuMemAlloc(&gpu, n * 512), 0);
 	close(m.fd);
 	m.fh = fake_register(fake_file("f", sizeof(m.file), 42), O_RDWR, &m.fd);
 	for (i = 0; i < n; i++) {
 		p[i] = m.params[i % PIECES];
 		p[i].fh = m.fh;
 		p[i].cookie = (void *)(uintptr_t)i;
+		/* each has memory of its own: they run side by side */
+		p[i].u.batch.devPtr_base = (void *)(uintptr_t)gpu;
+		p[i].u.batch.devPtr_offset = i * 512;
+		p[i].u.batch.file_offset = i * 512 % sizeof(m.file);
 		p[i].u.batch.size = 512;
 	}
 	b = batch(n);
@@ -396,6 +402,11 @@ static void t_ten_thousand(void **state)
 		assert_false(seen[(uintptr_t)ev[i].cookie]++);
 	}
 	cuFileBatchIODestroy(b);
+	assert_int_equal(cuMemcpyDtoH(got, gpu, n * 512), 0);
+	for (i = 0; i < n; i++)
+		assert_memory_equal(got + i * 512, m.file + i * 512 % sizeof(m.file), 512);
+	cuMemFree(gpu);
+	free(got);
 	free(p);
 	free(ev);
 	free(seen);

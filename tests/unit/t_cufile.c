@@ -199,7 +199,7 @@ static void t_bounce_buffered_fd(void **state)
 
 static void t_large(void **state)
 {
-	size_t size = 40 * MIB + 12345;
+	size_t size = 20 * MIB + 12345;
 	const char *path = fake_file("large", size, 5);
 	char *p = gpu_alloc(size + 4096), *want = malloc(size), *got = malloc(size);
 	struct ogds_report rep;
@@ -359,10 +359,10 @@ static void whole_close(struct whole *w)
 	free(w->got);
 }
 
-/* A file of 40 MiB with a hole of 64 KiB in its second MiB. */
+/* A file of 20 MiB with a hole of 64 KiB in its second MiB. */
 static const char *holed(void)
 {
-	const char *path = fake_file("holed", 40 * MIB, 7);
+	const char *path = fake_file("holed", 20 * MIB, 7);
 	int fd = open(path, O_RDWR);
 
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB, 65536), 0);
@@ -376,7 +376,7 @@ static void hole_is_read(struct whole *w)
 
 	/* the window with the hole by CPU, what is behind it direct again */
 	assert_int_equal(rep.bytes[OGDS_ROUTE_BOUNCE], 16 * MIB);
-	assert_int_equal(rep.bytes[OGDS_ROUTE_NVFS], 24 * MIB);
+	assert_int_equal(rep.bytes[OGDS_ROUTE_NVFS], 4 * MIB);
 	assert_int_equal(rep.retried, 16 * MIB);
 	assert_string_equal(ogds_reason_id(rep.reason), "R-HOLE");
 }
@@ -385,7 +385,7 @@ static void t_hole(void **state)
 {
 	struct whole w;
 
-	whole_open(&w, holed(), 40 * MIB);
+	whole_open(&w, holed(), 20 * MIB);
 	hole_is_read(&w);
 	/* what the file system copies has another name */
 	atomic_store(&fake.cpu_reads, 1);
@@ -408,16 +408,16 @@ static void t_other_module(void **state)
 	struct whole w;
 
 	fake_theirs();
-	whole_open(&w, holed(), 40 * MIB);
+	whole_open(&w, holed(), 20 * MIB);
 	hole_is_read(&w);
 	hole_is_read(&w);
 	atomic_store(&fake.cpu_reads, 2);
 	rep = whole_read(&w);
-	assert_int_equal(rep.bytes[OGDS_ROUTE_BOUNCE], 32 * MIB);
+	assert_int_equal(rep.bytes[OGDS_ROUTE_BOUNCE], 20 * MIB);
 	assert_int_equal(rep.witnessed, 0);
 	atomic_store(&fake.died, 1);
 	rep = whole_read(&w);
-	assert_int_equal(rep.bytes[OGDS_ROUTE_BOUNCE], 40 * MIB);
+	assert_int_equal(rep.bytes[OGDS_ROUTE_BOUNCE], 20 * MIB);
 	assert_string_equal(ogds_reason_id(rep.reason), "R-DIRECT-FAILED");
 	/* a write that fails and returns 0 bytes */
 	memset(w.got, 0x5a, MIB);
