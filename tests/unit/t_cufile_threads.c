@@ -26,6 +26,7 @@
 /* cmocka's asserts are for the test's own thread: what goes wrong here is counted. */
 static struct {
 	CUfileHandle_t fh;
+	void *memory;
 	atomic_bool stop, closing;
 	atomic_ulong done, refused, wrong;
 } shared;
@@ -156,11 +157,14 @@ static void t_close_under_io(void **state)
 
 /* -- a buffer goes while requests run on it -- */
 
+#define SLOW (PART / 4)	/* bytes of a thread */
+
 static void *slow_read(void *arg)
 {
-	ssize_t n = cuFileRead(shared.fh, arg, PART, 0, 0);
+	off_t at = (uintptr_t)arg * SLOW;
+	ssize_t n = cuFileRead(shared.fh, shared.memory, SLOW, at, at);
 
-	if (n != PART)
+	if (n != SLOW)
 		wrong(0, "cuFileRead", n);
 	atomic_fetch_add(&shared.done, 1);
 	return NULL;
@@ -179,6 +183,7 @@ static void t_deregister_under_io(void **state)
 	memset(&shared, 0, sizeof(shared));
 	shared.fh = fake_register(path, O_RDWR | O_DIRECT, &fd);
 	assert_int_equal(cuMemAlloc(&d, PART), 0);
+	shared.memory = (void *)(uintptr_t)d;
 	atomic_store(&fake.io_delay_us, 30000);
 	alarm(60);	/* one that is not woken would wait for ever */
 	for (round = 0; round < 3; round++) {
@@ -187,7 +192,7 @@ static void t_deregister_under_io(void **state)
 		atomic_store(&shared.done, 0);
 		for (i = 0; i < 3; i++)
 			assert_int_equal(pthread_create(&t[i], NULL, slow_read,
-							(void *)(uintptr_t)d), 0);
+							(void *)(uintptr_t)i), 0);
 		while (atomic_load(&fake.ios) < ios + 3)
 			usleep(200);
 		assert_int_equal(cuFileBufDeregister((void *)(uintptr_t)d).err, 0);

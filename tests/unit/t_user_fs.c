@@ -26,7 +26,7 @@
 #include "opengds.h"
 
 #define MIB (1024 * 1024)
-#define SIZE (3 * MIB + 777)
+#define SIZE (2 * MIB + 777)
 #define OK(call) assert_int_equal((call).err, CU_FILE_SUCCESS)
 
 /* -- the file system: one file in memory -- */
@@ -273,7 +273,7 @@ enum kind { GPU, GPU_REGISTERED, HOST };
 
 static void round_trips(enum kind kind, size_t step)
 {
-	const size_t room = 3 * MIB;
+	const size_t room = MIB + 50000;
 	char *model = malloc(sizeof(ufs.data)), *want = malloc(room), *got = malloc(room);
 	char *p = kind == HOST ? malloc(room) : gpu_alloc(room);
 	CUfileHandle_t fh = register_it();
@@ -287,9 +287,9 @@ static void round_trips(enum kind kind, size_t step)
 	ufs.step = step;
 	if (kind == GPU_REGISTERED)
 		OK(cuFileBufRegister(p, room, 0));
-	for (i = 0; i < 40; i++) {
+	for (i = 0; i < 16; i++) {
 		write = fake_random(&seed) & 1;
-		size = 1 + fake_random(&seed) % (i % 4 ? 20000 : 2 * MIB);
+		size = 1 + fake_random(&seed) % (i % 4 ? 20000 : MIB);
 		off = fake_random(&seed) % end;
 		at = fake_random(&seed) % 5000;
 		fake_fill(want, room, &seed);
@@ -608,14 +608,14 @@ static void end_under_io(bool close)
 	alarm(60);
 	ufs.delay_us = 300;
 	ufs.step = 1000;
-	for (round = 0; round < 5; round++) {
+	for (round = 0; round < 3; round++) {
 		memset(&user, 0, sizeof(user));
 		atomic_store(&ufs.gone, false);
 		atomic_store(&ufs.reads, 0);
 		user.fh = register_it();
 		for (i = 0; i < 6; i++)
 			assert_int_equal(pthread_create(&t[i], NULL, reader, NULL), 0);
-		while (atomic_load(&ufs.reads) < 50)
+		while (atomic_load(&ufs.reads) < 30)
 			usleep(200);
 		if (close)
 			OK(cuFileDriverClose());
