@@ -50,6 +50,10 @@ struct config {
 	/* properties.gpu_bounce_buffer_slab_config; nslabs 0: unset */
 	unsigned int nslabs;
 	size_t slab_kb[CONFIG_SLABS], slab_count[CONFIG_SLABS];
+	/* properties.posix_pool_slab_*; posix_slabs_set: configured, so a cap */
+	bool posix_slabs_set;
+	unsigned int nposix_slabs;
+	size_t posix_slab_kb[CONFIG_SLABS], posix_slab_count[CONFIG_SLABS];
 
 	/* Kept for who asks for them, without effect in this version. */
 	bool nvtx;
@@ -58,8 +62,6 @@ struct config {
 	bool api_check_aggressive;
 	bool skip_topology;
 	bool stream_memops_bypass;
-	unsigned int nposix_slabs;
-	size_t posix_slab_kb[CONFIG_SLABS], posix_slab_count[CONFIG_SLABS];
 
 	/* profile */
 	size_t stats_level;		/* 0: no statistics */
@@ -115,5 +117,15 @@ int config_level(const char *text, enum log_level *out);
  * and ascend, and all of it fits the largest number of KB.
  */
 const char *config_slabs_wrong(const size_t *kb, const size_t *count, size_t n);
+
+/* All of them together, KB. */
+static inline size_t config_slabs_kb(const size_t *kb, const size_t *count, size_t n)
+{
+	size_t all = 0;
+
+	while (n--)
+		all += kb[n] * count[n];
+	return all;
+}
 
 #endif /* CONFIG_H */

@@ -21,7 +21,13 @@
 #define SECTIONS_MAX 4		/* of known names in each other: more than any key has */
 #define TEXT_MAX (1 << 20)	/* bytes */
 
-#define SLABS "properties.gpu_bounce_buffer_slab_config"
+/* Two lists that make one configuration: of the GPU, of the host */
+enum slabs { GPU_SLABS, POSIX_SLABS, SLABS };
+
+static const char *const slabs_name[SLABS] = {
+	[GPU_SLABS] = "properties.gpu_bounce_buffer_slab_config",
+	[POSIX_SLABS] = "properties.posix_pool_slab_*",
+};
 
 /* How a key was given */
 enum seen { SEEN_NOT, SEEN_ALIAS, SEEN_NAME };
@@ -34,9 +40,11 @@ struct load {
 	unsigned int messages;
 	struct config_scan scan;
 	unsigned char seen[CONFIG_KEYS_MAX];
-	unsigned int slab_sizes, slab_counts;	/* members of the two lists */
-	unsigned int slab_line;
-	bool slab_bad;				/* one of the lists was told about */
+	struct {
+		unsigned int sizes, counts;	/* members of the two lists */
+		unsigned int line;
+		bool bad;			/* one of the lists was told about */
+	} slabs[SLABS];
 };
 
 /* A value and where it is */
@@ -263,11 +271,14 @@ static int set_routes(struct load *l, const struct config_key *k, const struct v
 static int set_sizes(struct load *l, const struct config_key *k, const struct value *v)
 {
 	size_t *to = member(l->c, k->target);
+	bool posix = to == l->c->posix_slab_kb || to == l->c->posix_slab_count;
+	bool sizes = to == l->c->slab_kb || to == l->c->posix_slab_kb;
+	__typeof__(l->slabs[0]) *s = &l->slabs[posix ? POSIX_SLABS : GPU_SLABS];
 	char index[32];
 	size_t i, n;
 	int64_t one;
 
-	l->slab_line = v->line;
+	s->line = v->line;
 	if (!json_object_is_type(v->json, json_type_array)) {
 		wrong_type(l, v, "a list of integers");
 		goto bad;
@@ -284,10 +295,10 @@ static int set_sizes(struct load *l, const struct config_key *k, const struct va
 			goto bad;
 		to[i] = (size_t)one;
 	}
-	*(to == l->c->slab_kb ? &l->slab_sizes : &l->slab_counts) = (unsigned int)n;
+	*(sizes ? &s->sizes : &s->counts) = (unsigned int)n;
 	return 0;
 bad:
-	l->slab_bad = true;
+	s->bad = true;
 	return -EINVAL;
 }
 
@@ -435,28 +446,47 @@ static void walk(struct load *l, struct json_object *root)
 	}
 }
 
-/* After the walk: the two lists make one configuration, or none. */
-static void finish_slabs(struct load *l)
+/* After the walk: the two lists make one configuration, or none. True: they do. */
+static bool slabs_fit(struct load *l, enum slabs which, const size_t *kb, const size_t *count)
 {
-	struct config *c = l->c;
+	__typeof__(l->slabs[0]) *s = &l->slabs[which];
 	const char *why = NULL;
 
-	if (!l->slab_line)
-		return;
-	if (!l->slab_sizes || !l->slab_counts)
+	if (!s->sizes || !s->counts)
 		why = "both slab_size_kb and slab_count must be given";
-	else if (l->slab_sizes != l->slab_counts)
+	else if (s->sizes != s->counts)
 		why = "slab_size_kb and slab_count must be of equal length";
 	if (!why)
-		why = config_slabs_wrong(c->slab_kb, c->slab_count, l->slab_sizes);
-	if (!why && !l->slab_bad) {
-		c->nslabs = l->slab_sizes;
-		return;
+		why = config_slabs_wrong(kb, count, s->sizes);
+	if (!why && !s->bad)
+		return true;
+	if (!s->bad)
+		tell(l, LOG_WARN, s->line, "%s is ignored: %s", slabs_name[which], why);
+	return false;
+}
+
+static void finish_slabs(struct load *l)
+{
+	struct config usual, *c = l->c;
+
+	config_defaults(&usual);
+	if (l->slabs[GPU_SLABS].line) {
+		if (slabs_fit(l, GPU_SLABS, c->slab_kb, c->slab_count)) {
+			c->nslabs = l->slabs[GPU_SLABS].sizes;
+		} else {
+			memset(c->slab_kb, 0, sizeof(c->slab_kb));
+			memset(c->slab_count, 0, sizeof(c->slab_count));
+		}
 	}
-	memset(c->slab_kb, 0, sizeof(c->slab_kb));
-	memset(c->slab_count, 0, sizeof(c->slab_count));
-	if (!l->slab_bad)
-		tell(l, LOG_WARN, l->slab_line, SLABS " is ignored: %s", why);
+	if (!l->slabs[POSIX_SLABS].line)
+		return;
+	if (slabs_fit(l, POSIX_SLABS, c->posix_slab_kb, c->posix_slab_count)) {
+		c->nposix_slabs = l->slabs[POSIX_SLABS].sizes;
+		c->posix_slabs_set = true;
+	} else {
+		memcpy(c->posix_slab_kb, usual.posix_slab_kb, sizeof(c->posix_slab_kb));
+		memcpy(c->posix_slab_count, usual.posix_slab_count, sizeof(c->posix_slab_count));
+	}
 }
 
 static void twice(void *arg, const char *name, unsigned int line, unsigned int first)

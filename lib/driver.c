@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* driver.c - cuFileDriver*: open, close, properties and their setters. */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -194,6 +195,7 @@ static int open_locked(void)
 
 	open_log();
 	apply_setters();
+	lanes_open(&drv.cfg);
 	r = gpu->open(what, sizeof(what));
 	if (r) {
 		log_error("cuFileDriverOpen: %s", what);
@@ -441,6 +443,7 @@ CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
 {
 	const struct config *c = &drv.cfg;
 	struct facts_nvfs v;
+	size_t cache;
 	int r;
 
 	if (!props)
@@ -460,12 +463,16 @@ CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
 		props->fflags |= 1u << CU_FILE_STREAMS_SUPPORTED |
 				 1u << CU_FILE_PARALLEL_IO_SUPPORTED;
 	props->nvfs.poll_thresh_size = driver_word(&c->poll_max_kb);
-	props->nvfs.max_direct_io_size = driver_word(&c->max_direct_io_kb);
+	props->nvfs.max_direct_io_size = c->nslabs && !driver_flag(&c->max_direct_io_set) ?
+		c->slab_kb[c->nslabs - 1] : driver_word(&c->max_direct_io_kb);
 	if (driver_flag(&c->use_poll_mode))
 		props->nvfs.dcontrolflags |= 1u << CU_FILE_USE_POLL_MODE;
 	if (c->allow_compat)
 		props->nvfs.dcontrolflags |= 1u << CU_FILE_ALLOW_COMPAT_MODE;
-	props->max_device_cache_size = driver_word(&c->max_cache_kb);
+	cache = c->nslabs && !driver_flag(&c->max_cache_set) ?
+		config_slabs_kb(c->slab_kb, c->slab_count, c->nslabs) :
+		driver_word(&c->max_cache_kb);
+	props->max_device_cache_size = cache > UINT_MAX ? UINT_MAX : cache;
 	props->per_buffer_cache_size = c->per_buffer_cache_kb;
 	props->max_device_pinned_mem_size = driver_word(&c->max_pinned_kb);
 	props->max_batch_io_size = c->io_batchsize;

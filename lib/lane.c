@@ -7,24 +7,46 @@
 #include <string.h>
 
 #define LOG_MODULE "cufio-lane"
+#include "config.h"
 #include "errmap.h"
 #include "lane.h"
 #include "log.h"
 
 /*
  * lock guards both. A lane is on `idle` or held by one thread. `made` counts those that
- * exist; a taker waits on `given` when it is LANE_MAX and no idle one fits.
+ * exist; a taker waits on `given` when it is `most` and no idle one fits.
  */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t given;
 	struct lane *idle;
-	unsigned int made;
+	unsigned int made, most;	/* most, bytes: final while the library is open */
+	size_t bytes;
 	struct {
 		void *ctx;
 		unsigned int made;
 	} of[GPU_MAX];		/* of `made`, those of each context of ours */
 } lanes = { .lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER };
+
+void lanes_open(const struct config *c)
+{
+	size_t bytes = LANE_BYTES, most = LANE_MAX;
+
+	if (c->posix_slabs_set) {
+		if (c->posix_slab_kb[c->nposix_slabs - 1] < bytes / 1024)
+			bytes = c->posix_slab_kb[c->nposix_slabs - 1] * 1024;
+		most = config_slabs_kb(c->posix_slab_kb, c->posix_slab_count, c->nposix_slabs) /
+		       (bytes / 1024);
+		most = most > LANE_MAX ? LANE_MAX : most;
+	}
+	lanes.bytes = bytes;
+	lanes.most = most;
+}
+
+size_t lane_bytes(void)
+{
+	return lanes.bytes;
+}
 
 static void destroy(struct lane *l)
 {
@@ -83,7 +105,7 @@ struct lane *lane_take(void *ctx, int keep, bool wait, int *err)
 		if (l)
 			break;
 		if (!(wait && keep && made_of(ctx) && *made_of(ctx))) {
-			if (lanes.made < LANE_MAX)
+			if (lanes.made < lanes.most)
 				break;
 			old = pick(ctx, true);
 			if (old) {
@@ -121,8 +143,8 @@ struct lane *lane_take(void *ctx, int keep, bool wait, int *err)
 
 int lanes_prepare(void *ctx, unsigned int n)
 {
+	unsigned int most = lanes.most / 2 ? lanes.most / 2 : 1, i, have;
 	struct lane *held[LANE_MAX];
-	unsigned int i, have;
 	int r = 0;
 
 	pthread_mutex_lock(&lanes.lock);
@@ -130,7 +152,7 @@ int lanes_prepare(void *ctx, unsigned int n)
 	pthread_mutex_unlock(&lanes.lock);
 	if (have >= n)
 		return 0;
-	for (i = 0; i < n && i < LANE_MAX / 2 && !r; i++) {
+	for (i = 0; i < n && i < most && !r; i++) {
 		held[i] = lane_take(ctx, true, false, &r);
 		if (!held[i])
 			break;
@@ -150,12 +172,12 @@ int lane_host(struct lane *l)
 
 	if (l->host)
 		return 0;
-	r = gpu->host_alloc(l->s.ctx, LANE_BYTES, &l->host);
+	r = gpu->host_alloc(l->s.ctx, lanes.bytes, &l->host);
 	if (!r)
 		return 0;
 	l->host = NULL;
-	log_error("cuMemHostAlloc of %d bytes: %s: free host memory, or raise the memory limit",
-		  LANE_BYTES, gpu->error(r));
+	log_error("cuMemHostAlloc of %zu bytes: %s: free host memory, or raise the memory limit",
+		  lanes.bytes, gpu->error(r));
 	return err_cuda(r);
 }
 

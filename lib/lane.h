@@ -4,6 +4,10 @@
  *
  * Lanes are made when needed, LANE_MAX at most, and kept until the close; who finds none
  * waits for one. A thread holds one lane at a time, so there is always progress.
+ *
+ * posix_pool_slab_* caps them where it is configured: a lane has as much memory as the largest
+ * slab, LANE_BYTES at most, and there are as many as all slabs together have room for, one at
+ * least.
  */
 #ifndef LANE_H
 #define LANE_H
@@ -18,10 +22,17 @@
 
 struct lane {
 	struct gpu_stream s;
-	void *host;		/* LANE_BYTES, 4-KiB aligned; NULL until lane_host() */
+	void *host;		/* lane_bytes(), 4-KiB aligned; NULL until lane_host() */
 	struct lane *next;
 	int foreign;		/* of a context not ours to keep: goes when it is given back */
 };
+
+struct config;
+
+/* By the opening thread. */
+void lanes_open(const struct config *c);
+/* Of each lane of this open: a multiple of 4096. */
+size_t lane_bytes(void);
 
 /*
  * A lane of the context; `keep`: it is a primary context of ours. NULL with *err set. `wait`:

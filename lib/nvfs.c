@@ -110,6 +110,9 @@ static size_t shadow_size(uint64_t gpu_va, size_t size)
 
 	if (driver_flag(&c->max_direct_io_set) && driver_word(&c->max_direct_io_kb) * 1024 < most)
 		most = driver_word(&c->max_direct_io_kb) * 1024;
+	else if (c->nslabs && c->slab_kb[c->nslabs - 1] * 1024 < most)
+		most = c->slab_kb[c->nslabs - 1] < 64 ? NVFS_GPU_PAGE_SIZE :
+							c->slab_kb[c->nslabs - 1] * 1024;
 	else if (atomic_load(&nvfs.shadows) > SHADOW_BUDGET)
 		most = SHADOW_SMALL;
 	if (need >= most)

@@ -20,7 +20,10 @@ void p2p_forget(void)
 	memset(p2p, 0, sizeof(p2p));
 }
 
-/* Flags are kept for who asks; this version has no route that they would allow. */
+/*
+ * Flags are kept for who asks. They allow a route and forbid none; this version has not the one
+ * that they allow, which is said once for each call that asks for it.
+ */
 CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t fsType, CUfileP2PFlags_t flags)
 {
 	bool open;
@@ -38,6 +41,9 @@ CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t fsType, CUfileP2
 	driver_configured();
 	p2p[fsType] |= flags;
 	driver_let_go();
+	if (flags)
+		log_warn("cuFileDriverSetP2PFlags: file system %d: CU_FILE_P2P_FLAG_PCI_P2PDMA is kept without effect: this version has no route p2pdma; load nvidia-fs for direct I/O",
+			 (int)fsType);
 	return errmap_status(0);
 }
 

@@ -185,8 +185,7 @@ void param_apply(struct config *c, config_say_fn *say, void *arg)
 		    c->slab_count, &c->nslabs, &o);
 	if (apply_slabs(&staged.posix, "cuFileSetParameterPosixPoolSlabArray", c->posix_slab_kb,
 			c->posix_slab_count, &c->nposix_slabs, &o))
-		tell(&o, LOG_INFO,
-		     "cuFileSetParameterPosixPoolSlabArray has no effect in this version");
+		c->posix_slabs_set = true;
 }
 
 void param_forget(void)

@@ -62,7 +62,7 @@ static ssize_t run(struct request *rq, int64_t off, uint64_t size, uint64_t va, 
 			break;
 		}
 		/* later steps begin at a multiple of 4 KiB, so that O_DIRECT serves them */
-		n = LANE_BYTES - (off + *done) % PLAN_BLOCK;
+		n = lane_bytes() - (off + *done) % PLAN_BLOCK;
 		if (n > size - *done)
 			n = size - *done;
 		r = (rq->op == OGDS_OP_READ ? read_step : write_step)(rq, l, off + *done, n,

@@ -24,14 +24,21 @@ void staging_init(struct staging *s, struct device *dev)
 static size_t cap(void)
 {
 	const struct config *c = driver_config();
-	size_t kb = 0;
-	unsigned int i;
+	size_t kb;
 
 	if (driver_flag(&c->max_cache_set))
 		return driver_word(&c->max_cache_kb) * 1024;
-	for (i = 0; i < c->nslabs; i++)
-		kb += c->slab_kb[i] * c->slab_count[i];
+	kb = config_slabs_kb(c->slab_kb, c->slab_count, c->nslabs);
 	return kb ? kb * 1024 : c->staging_max_mb * 1024 * 1024;
+}
+
+/* The most slots of a slab: gpu_bounce_buffer_slab_config has no larger one. */
+static unsigned int slab_slots(void)
+{
+	const struct config *c = driver_config();
+	size_t slots = c->nslabs ? c->slab_kb[c->nslabs - 1] * 1024 / SLOT_BYTES : SLAB_SLOTS;
+
+	return slots > SLAB_SLOTS ? SLAB_SLOTS : slots ? slots : 1;
 }
 
 static void slab_free(struct staging *s, struct slab *b)
@@ -134,8 +141,8 @@ static void grow(struct staging *s)
 	unsigned int slots = left / SLOT_BYTES, reason = REASON_NONE;
 	struct slab *b = NULL;
 
-	if (slots > SLAB_SLOTS)
-		slots = SLAB_SLOTS;
+	if (slots > slab_slots())
+		slots = slab_slots();
 	s->growing = true;
 	pthread_mutex_unlock(&s->lock);
 	/* a GPU that is nearly full may still have a smaller one */
@@ -174,8 +181,8 @@ int staging_take(struct staging *s, size_t want, bool wait, struct stage *out)
 	unsigned int slots = (want + SLOT_BYTES - 1) / SLOT_BYTES;
 	bool tried = false;
 
-	if (slots > SLAB_SLOTS)
-		slots = SLAB_SLOTS;
+	if (slots > slab_slots())
+		slots = slab_slots();
 	pthread_mutex_lock(&s->lock);
 	while (!find(s, slots, out)) {
 		if (may_grow(s) && !tried && !(wait && s->slabs)) {

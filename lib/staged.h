@@ -6,7 +6,8 @@
  * takes a run of free slots of one slab. Slabs are made when a request finds no free slot
  * and the cap allows one more; they go at the close. The cap, per GPU:
  * max_device_cache_size_kb or gpu_bounce_buffer_slab_config where configured, else
- * "staging_max_mb" of "opengds".
+ * "staging_max_mb" of "opengds". With that slab configuration no slab of ours is larger than
+ * its largest, or than one slot.
  */
 #ifndef STAGED_H
 #define STAGED_H

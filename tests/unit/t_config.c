@@ -74,7 +74,8 @@ static void t_all_that_counts(void **state)
 		"    \"max_batch_io_timeout_msecs\": 1000, \"force_odirect_mode\": true,\n"
 		"    \"allow_system_memory\": false,\n"
 		"    \"gpu_bounce_buffer_slab_config\": { \"slab_size_kb\": [1024, 8192],\n"
-		"      \"slab_count\": [128, 8] } },\n"
+		"      \"slab_count\": [128, 8] },\n"
+		"    \"posix_pool_slab_size_kb\": [4, 64], \"posix_pool_slab_count\": [2, 3] },\n"
 		"  \"fs\": { \"generic\": { \"posix_unaligned_writes\": true } },\n"
 		"  \"denylist\": { \"drivers\": [\"dr\"], \"devices\": [\"/dev/a\", \"/dev/b\"],\n"
 		"    \"mounts\": [\"/m\"], \"filesystems\": [\"xfs\"] },\n"
@@ -113,6 +114,12 @@ static void t_all_that_counts(void **state)
 	assert_int_equal(c.slab_kb[1], 8192);
 	assert_int_equal(c.slab_count[0], 128);
 	assert_int_equal(c.slab_count[1], 8);
+	assert_true(c.posix_slabs_set);
+	assert_int_equal(c.nposix_slabs, 2);
+	assert_int_equal(c.posix_slab_kb[0], 4);
+	assert_int_equal(c.posix_slab_kb[1], 64);
+	assert_int_equal(c.posix_slab_count[0], 2);
+	assert_int_equal(c.posix_slab_count[1], 3);
 	assert_true(c.posix_unaligned_writes);
 	assert_string_equal(c.deny_drivers[0], "dr");
 	assert_string_equal(c.deny_devices[0], "/dev/a");
@@ -386,6 +393,35 @@ static void t_routes(void **state)
 	assert_defaults(&c);
 }
 
+/* The lists of a GPU row as those of the host: told about with `why`, and not taken. */
+static void posix_slabs(const char *lists, const char *why)
+{
+	char text[400] = "{\"properties\":\n{", *to = text + strlen(text);
+	struct config c, usual;
+	const char *from;
+
+	for (from = lists; *from; from++) {
+		if (!strncmp(from, "\"slab", 5)) {
+			memcpy(to, "\"posix_pool_", 12);
+			to += 12;
+		} else {
+			*to++ = *from;
+		}
+	}
+	strcpy(to, "}}");
+	c = parse(text);
+	one(LOG_WARN, "f.json:2: properties.posix_pool_slab_");
+	if (!strstr(said[0].text, why))
+		assert_string_equal(said[0].text, why);
+	assert_defaults(&c);
+	config_defaults(&usual);
+	assert_false(c.posix_slabs_set);
+	assert_int_equal(c.nposix_slabs, 3);
+	assert_memory_equal(c.posix_slab_kb, usual.posix_slab_kb, sizeof(c.posix_slab_kb));
+	assert_memory_equal(c.posix_slab_count, usual.posix_slab_count,
+			    sizeof(c.posix_slab_count));
+}
+
 static void t_slabs(void **state)
 {
 	static const char *const row[][2] = {
@@ -417,6 +453,8 @@ static void t_slabs(void **state)
 		assert_defaults(&c);
 		assert_int_equal(c.slab_kb[0], 0);
 		assert_int_equal(c.slab_count[0], 0);
+		/* the same of the host's, where the defaults come back */
+		posix_slabs(row[i][0], row[i][1]);
 	}
 }
 
@@ -486,8 +524,7 @@ static void t_inert(void **state)
 			   "properties.rdma_transport_type properties.rdma_dc_key "
 			   "properties.rdma_access_mask miscellaneous.static_routing_filepath "
 			   "sparse.static_routing_filepath" },
-		{ "[4]", "properties.posix_pool_slab_size_kb properties.posix_pool_slab_count "
-			 "properties.rdma_dev_addr_list properties.rdma_dynamic_routing_order "
+		{ "[4]", "properties.rdma_dev_addr_list properties.rdma_dynamic_routing_order "
 			 "fs.lustre.rdma_dev_addr_list fs.beegfs.rdma_dev_addr_list "
 			 "fs.nfs.rdma_dev_addr_list fs.weka.rdma_dev_addr_list "
 			 "fs.gpfs.rdma_dev_addr_list" },

@@ -364,7 +364,13 @@ static void t_p2p_flags(void **state)
 	OK(cuFileSetParameterSizeT(BATCH, 6));
 	OK(cuFileDriverGetP2PFlags(CU_FILE_NVME_SUPPORTED, &flags));
 	assert_int_equal(flags, 0);
+	/* who asks for a route that is not there is told */
+	keep_log();
 	OK(cuFileDriverOpen());
+	OK(cuFileDriverSetP2PFlags(CU_FILE_NVME_SUPPORTED, 0));
+	assert_null(strstr(logged(), "kept without effect"));
+	OK(cuFileDriverSetP2PFlags(CU_FILE_NVME_SUPPORTED, 1));
+	assert_non_null(strstr(logged(), "file system 4: CU_FILE_P2P_FLAG_PCI_P2PDMA is kept without effect"));
 }
 
 static void t_bad_arguments(void **state)
