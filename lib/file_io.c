@@ -9,6 +9,7 @@
 #include "driver.h"
 #include "file.h"
 #include "os.h"
+#include "probes.h"
 #include "user_fs.h"
 
 #define BLOCK 4096
@@ -118,6 +119,7 @@ static ssize_t patch(int fd, char *blocks, const void *buf, size_t n, off_t star
 	size_t span = (skip + n + BLOCK - 1) & ~(size_t)(BLOCK - 1);
 	ssize_t r = pread_all(fd, blocks, span, start);
 
+	PROBE4(cufile-internal-rmw, fd, start, span, r);
 	if (r < 0)
 		return r;
 	memset(blocks + r, 0, span - r);

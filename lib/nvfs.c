@@ -11,6 +11,7 @@
 #include "log.h"
 #include "nvfs.h"
 #include "os.h"
+#include "probes.h"
 #include "uapi/nvfs.h"
 
 #define WANT_MAJOR 2
@@ -161,6 +162,7 @@ int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pde
 	}
 	w->fence = os->mmap_page(NVFS_BLOCK_SIZE);
 	r = w->fence ? map(w, pdevinfo, staging) : -errno;
+	PROBE3(cufio-internal-map, gpu_va, size, r);
 	if (r) {
 		log_error("nvidia-fs MAP ioctl failed : ioctl_return: %d ioctl_ret: -1 (GPU memory 0x%llx + %zu: %s); the kernel log (dmesg) has the reason",
 			  r, (unsigned long long)gpu_va, size, log_errno(r));
@@ -251,6 +253,7 @@ ssize_t nvfs_win_io(struct nvfs_win *w, bool write, const struct nvfs_file *f, s
 		/* who moved the bytes is ours to tell: the module must not do it by CPU */
 		args.flags = NVFS_IO_SYNC | (nvfs.facts.ours ? NVFS_IO_DIRECT_ONLY : 0);
 		got = submit(w, write, &args);
+		PROBE4(cufio-internal-io-done, f->fd, off + *done, n, got);
 		if (got < 0)
 			return got;
 		*done += got;

@@ -7,6 +7,7 @@
 #include "errmap.h"
 #include "lane.h"
 #include "log.h"
+#include "probes.h"
 #include "route.h"
 #include "rw.h"
 
@@ -27,6 +28,7 @@ static ssize_t read_step(struct request *rq, struct lane *l, int64_t off, size_t
 	ssize_t got = file_pread(rq->file, l->host, n, off);
 	int r;
 
+	PROBE4(cufio-internal-read-bb, rq->file->user_fd, off, n, got);
 	if (got <= 0)
 		return got;
 	r = gpu->to_gpu(&l->s, va, l->host, got);
@@ -41,6 +43,7 @@ static ssize_t write_step(struct request *rq, struct lane *l, int64_t off, size_
 
 	if (!r)
 		r = gpu->sync(&l->s);
+	PROBE4(cufio-internal-write-bb, rq->file->user_fd, off, n, r);
 	return r ? cuda_failed(rq, n, r) : file_pwrite(rq->file, l->host, n, off);
 }
 
@@ -74,6 +77,7 @@ static ssize_t run(struct request *rq, int64_t off, uint64_t size, uint64_t va, 
 		r = (size_t)r < n ? 1 : 0;
 	}
 	lane_give(l);
+	PROBE4(cufio-internal-bb-done, rq->file->user_fd, off, *done, r < 0 ? r : 0);
 	return r < 0 ? r : (ssize_t)*done;
 }
 

@@ -11,6 +11,7 @@
 #include "log.h"
 #include "os.h"
 #include "pin_cost.h"
+#include "probes.h"
 #include "route.h"
 #include "rw.h"
 #include "stats.h"
@@ -204,6 +205,29 @@ static void count(struct ogds_report *rep, unsigned int route, int64_t off, uint
 		rep->reason = reason;
 }
 
+/* The piece is over: n bytes, or an error. */
+static void probe_piece(const struct request *rq, unsigned int route, int64_t off, uint64_t size,
+			uint64_t va, int64_t n)
+{
+	uint64_t at = va - (rq->buf ? rq->buf->va : rq->dev ? rq->mem.base_va : va);
+	int fd = rq->file->user_fd, gpu_id = rq->dev ? rq->dev->index : -1;
+
+	if (route_table[route]->direct) {
+		if (rq->op == OGDS_OP_READ)
+			PROBE6(cufio_gds_read, fd, off, size, at, n, gpu_id);
+		else
+			PROBE6(cufio_gds_write, fd, off, size, at, n, gpu_id);
+		return;
+	}
+	if (rq->op == OGDS_OP_READ) {
+		PROBE6(cufio_px_read, fd, off, size, at, n, gpu_id);
+		return;
+	}
+	PROBE6(cufio_px_write, fd, off, size, at, n, gpu_id);
+	if ((off | size) % PLAN_BLOCK)
+		PROBE6(cufio_gds_unaligned_write, fd, off, size, at, n, gpu_id);
+}
+
 /* Bytes that one route did of a piece, from `done` on; *err: 0, or how it ended. */
 static uint64_t run_route(struct request *rq, unsigned int route, const struct ogds_piece *q,
 			  uint64_t done, uint64_t size, uint64_t va, unsigned int reason, int *err)
@@ -213,6 +237,7 @@ static uint64_t run_route(struct request *rq, unsigned int route, const struct o
 	ssize_t r;
 
 	r = route_table[route]->run(rq, q->file_off + done, size, va + done, &n);
+	probe_piece(rq, route, q->file_off + done, size, va + done, r < 0 && !n ? r : (int64_t)n);
 	count(&last, route, q->file_off + done, n, reason);
 	if (route_table[route]->direct && n) {
 		nvfs_version(&v);
@@ -233,6 +258,7 @@ static uint64_t run_piece(struct request *rq, const struct plan *p, const struct
 {
 	uint64_t done = 0, n, left;
 	unsigned int why;
+	int failed;
 
 	for (;;) {
 		done += run_route(rq, q->route, q, done, q->size - done, va, q->reason, err);
@@ -240,7 +266,8 @@ static uint64_t run_piece(struct request *rq, const struct plan *p, const struct
 			return done;
 		left = q->size - done;
 		why = why_failed(rq, q, q->file_off + done, left < STEP ? left : STEP, *err);
-		*err = fall_back(rq, p, q, *err, why);
+		failed = *err;
+		*err = fall_back(rq, p, q, failed, why);
 		if (*err)
 			return done;
 		if ((why == REASON_HOLE || why == REASON_FS_CPU) && left > STEP)
@@ -248,6 +275,8 @@ static uint64_t run_piece(struct request *rq, const struct plan *p, const struct
 		if (why != REASON_PIN_LIMIT && why != REASON_PIN_FAILED &&
 		    why != REASON_NO_STAGING)
 			last.retried += left;
+		PROBE5(cufio_px_io_retry, rq->file->user_fd, q->file_off + done, left, failed,
+		       rq->dev->index);
 		n = run_route(rq, OGDS_ROUTE_BOUNCE, q, done, left, va, why, err);
 		done += n;
 		if (*err || n < left || done == q->size)

@@ -13,6 +13,7 @@
 #include "errmap.h"
 #include "lane.h"
 #include "log.h"
+#include "probes.h"
 #include "rw.h"
 #include "stream.h"
 #include "workers.h"
@@ -349,6 +350,12 @@ static int submit(enum ogds_op op, CUfileHandle_t fh, void *base, size_t *size_p
 	take_numbers(o);
 	o->fixed = flags_of(stream);
 	r = prepare(base, &dev);
+	if (op == OGDS_OP_READ)
+		PROBE6(cufio_gds_read_async, o->file->user_fd, o->off, o->size, o->buf_off, r,
+		       dev ? dev->index : -1);
+	else
+		PROBE6(cufio_gds_write_async, o->file->user_fd, o->off, o->size, o->buf_off, r,
+		       dev ? dev->index : -1);
 	if (r > 0)
 		return run_here(o, stream);
 	if (r < 0) {

@@ -13,6 +13,7 @@
 #define LOG_MODULE "cufio-user"
 #include "errmap.h"
 #include "log.h"
+#include "probes.h"
 #include "user_fs.h"
 
 #define ADDRESSES 16	/* of RDMA devices that are looked at */
@@ -183,6 +184,7 @@ ssize_t user_fs_read(struct user_fs *u, void *buf, size_t size, off_t off)
 	}
 	leave(u);
 	errno = saved;
+	PROBE3(cufio_rdma_read, off, size, r < 0 ? r : (ssize_t)done);
 	return r < 0 ? r : (ssize_t)done;
 }
 
@@ -213,5 +215,6 @@ ssize_t user_fs_write(struct user_fs *u, const void *buf, size_t size, off_t off
 	}
 	leave(u);
 	errno = saved;
+	PROBE3(cufio_rdma_write, off, size, r < 0 ? r : (ssize_t)done);
 	return r < 0 ? r : (ssize_t)done;
 }
