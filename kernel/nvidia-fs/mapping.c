@@ -113,19 +113,30 @@ static void nvfs_vma_open(struct vm_area_struct *vma)
 	vma->vm_private_data = NULL;
 }
 
-/* Nobody finds it any more, and it takes no new request. Drops the VMA's reference. */
-static void nvfs_mapping_close(struct nvfs_mapping *m)
+/*
+ * It takes no new request, and nobody finds it any more. Drops the VMA's reference. UNMAP
+ * does not come between a MAP: -EBUSY, and nothing is done. mmap_lock held for writing.
+ */
+static int nvfs_mapping_close(struct nvfs_mapping *m, bool unmap)
 {
+	int r = 0;
+
+	spin_lock(&m->lock);
+	if (unmap && m->state == NVFS_INIT)
+		r = -EBUSY;
+	else
+		m->state = NVFS_CLOSED;
+	spin_unlock(&m->lock);
+	if (r)
+		return r;
+
 	nvfs_stat_inc(NVFS_ST_MUNMAP);
 	spin_lock(&nvfs_hash_lock);
 	hash_del_rcu(&m->node);
 	spin_unlock(&nvfs_hash_lock);
-
-	spin_lock(&m->lock);
-	m->state = NVFS_CLOSED;
-	spin_unlock(&m->lock);
 	nvfs_blocks_wake_all(m);
 	nvfs_mapping_put(m);
+	return 0;
 }
 
 static void nvfs_vma_close(struct vm_area_struct *vma)
@@ -134,7 +145,7 @@ static void nvfs_vma_close(struct vm_area_struct *vma)
 
 	vma->vm_private_data = NULL;
 	if (m)
-		nvfs_mapping_close(m);
+		nvfs_mapping_close(m, false);
 }
 
 /* The handle is one piece: an unmap or mprotect of a part of it is refused. */
@@ -360,11 +371,9 @@ static int nvfs_unmap_vma(struct nvfs_mapping *m)
 		return -EINTR;
 	vma = find_vma(mm, m->cpuvaddr);
 	if (vma && vma->vm_ops == &nvfs_vm_ops && vma->vm_private_data == m) {
-		r = READ_ONCE(m->state) == NVFS_INIT ? -EBUSY : 0;
-		if (!r) {
+		r = nvfs_mapping_close(m, true);
+		if (!r)
 			vma->vm_private_data = NULL;
-			nvfs_mapping_close(m);
-		}
 	}
 	mmap_write_unlock(mm);
 	return r;

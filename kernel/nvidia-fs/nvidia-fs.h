@@ -42,7 +42,8 @@
 #define NVFS_NO_PEER 0xff
 
 /*
- * States of a mapping; changed under nvfs_mapping.lock only.
+ * States of a mapping; changed under nvfs_mapping.lock only. mapping.pml is the same for spin,
+ * and tests/unit/t_model.sh compares the two.
  *
  *   from      to        who                          when
  *   -         FREE      mmap of a node
@@ -50,6 +51,7 @@
  *   INIT      READY     MAP                          pinned, mapped for every peer
  *   INIT      FREE      MAP                          failed, everything undone
  *   INIT      REVOKED   GPU driver's free callback   MAP then fails with -EIO
+ *   REVOKED   FREE      MAP                          ... everything undone
  *   READY     REVOKED   GPU driver's free callback   waits until `users` is 0
  *   FREE, INIT, READY, REVOKED -> CLOSED             munmap, exit; does not wait
  *   FREE, READY, REVOKED -> CLOSED                   UNMAP; waits for the last reference
