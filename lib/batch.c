@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* batch.c - cuFileBatchIO*: many requests at once, on the library's threads. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,9 +183,14 @@ CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *handle, unsigned int nr)
 	size_t most;
 	int r;
 
-	r = driver_enter();
-	if (r)
+	r = driver_enter_if_open();
+	if (r < 0)
 		return errmap_status(r);
+	if (!r) {
+		driver_log_closed("cuFileBatchIOSetUp: the library is not open: open it, or register a file first");
+		return errmap_status(ERR(INVALID_VALUE));
+	}
+	r = 0;
 	most = driver_config()->io_batchsize;
 	if (!handle || !nr || nr > most) {
 		log_error("cuFileBatchIOSetUp: %u entries%s: from 1 to %zu; raise properties.io_batchsize for more",
@@ -234,18 +240,43 @@ static int enter_batch(const char *call, CUfileBatchHandle_t handle, int none, s
 	return none;
 }
 
-/* All files of the entries, referenced into files[]; -1: one is not registered. */
+/* What is wrong with an entry, before it is queued; NULL: nothing, and *file is referenced. */
+static const char *entry_wrong(const CUfileIOParams_t *p, struct file **file)
+{
+	const char *wrong = NULL;
+	int mode;
+
+	*file = NULL;
+	if (p->mode != CUFILE_BATCH)
+		return "its mode is not CUFILE_BATCH; set it";
+	*file = file_get(p->fh);
+	if (!*file)
+		return "its handle is not registered; register the file";
+	mode = (*file)->flags & O_ACCMODE;
+	if (p->u.batch.file_offset < 0)
+		wrong = "its file offset is negative; give 0 or more";
+	else if (p->u.batch.devPtr_offset < 0)
+		wrong = "its buffer offset is negative; give 0 or more";
+	else if (p->opcode == CUFILE_READ && mode == O_WRONLY)
+		wrong = "it reads a file that is open for writing only; open it with O_RDWR";
+	else if (p->opcode == CUFILE_WRITE && mode == O_RDONLY)
+		wrong = "it writes a file that is open for reading only; open it with O_RDWR";
+	if (wrong)
+		file_put(*file);
+	return wrong;
+}
+
+/* All files of the entries, referenced into files[]; -1: one entry is wrong. */
 static int get_files(struct file **files, const CUfileIOParams_t *p, unsigned int nr)
 {
+	const char *wrong;
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
-		files[i] = p[i].mode == CUFILE_BATCH ? file_get(p[i].fh) : NULL;
-		if (files[i])
+		wrong = entry_wrong(&p[i], &files[i]);
+		if (!wrong)
 			continue;
-		log_error("cuFileBatchIOSubmit: entry %u: %s: nothing is queued", i,
-			  p[i].mode == CUFILE_BATCH ? "its handle is not registered; register the file" :
-						      "its mode is not CUFILE_BATCH; set it");
+		log_error("cuFileBatchIOSubmit: entry %u: %s: nothing is queued", i, wrong);
 		while (i--)
 			file_put(files[i]);
 		return -1;
@@ -285,7 +316,7 @@ static struct entry *reserve(struct batch *b, const CUfileIOParams_t *p, struct 
 
 	drop_stale(b);
 	if (nr > b->nfree) {
-		*err = b->nfree ? ERR(INTERNAL_BATCH_SUBMIT_ERROR) : ERR(BATCH_FULL);
+		*err = ERR(INTERNAL_BATCH_SUBMIT_ERROR);
 		log_error("cuFileBatchIOSubmit: %u entries, but %u of %u are free: ask for events first, or set up a larger batch",
 			  nr, b->nfree, b->capacity);
 		return NULL;
@@ -345,9 +376,11 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t handle, unsigned int nr,
 	r = enter_batch("cuFileBatchIOSubmit", handle, ERR(INTERNAL_BATCH_SUBMIT_ERROR), &b);
 	if (r)
 		return errmap_status(r);
-	if (!nr || nr > b->capacity || !params || flags) {
-		log_error("cuFileBatchIOSubmit: %u entries, flags %u: give 1 to %u entries and no flags; nothing is queued",
-			  nr, flags, b->capacity);
+	if (flags)
+		log_info("cuFileBatchIOSubmit: flags 0x%x are passed over: none has a meaning", flags);
+	if (!nr || nr > b->capacity || !params) {
+		log_error("cuFileBatchIOSubmit: %u entries%s: give 1 to %u; nothing is queued", nr,
+			  params ? "" : " at NULL", b->capacity);
 		r = ERR(INTERNAL_BATCH_SUBMIT_ERROR);
 	} else {
 		r = submit(b, nr, params);
@@ -437,7 +470,8 @@ CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t handle)
 	struct batch *b;
 	int r;
 
-	r = enter_batch("cuFileBatchIOCancel", handle, ERR(INTERNAL_BATCH_CANCEL_ERROR), &b);
+	/* what is no batch has nothing that could go on: said in the log, and no error */
+	r = enter_batch("cuFileBatchIOCancel", handle, 1, &b);
 	if (r)
 		return errmap_status(r);
 	cancel(b);

@@ -36,14 +36,14 @@ static struct {
 struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err)
 {
 	pthread_mutex_t *part = shards_read(&table.lock);
-	bool touched, other;
 	struct buffer *b;
+	bool touched;
 
 	*err = 0;
 	b = ranges_cover(&table.set, base + off, size, &touched);
 	if (b)
 		atomic_fetch_add(&b->users, 1);
-	else if (touched || (ranges_cover(&table.set, base, 1, &other), other))
+	else if (ranges_at(&table.set, base))
 		*err = ERR(INVALID_MAPPING_RANGE);
 	shards_done(part);
 	return b;
@@ -194,6 +194,16 @@ static int register_range(const void *ptr, size_t len, int *dev)
 	struct buffer *b;
 	int r;
 
+	if (!ptr || !len) {
+		log_error("cuFileBufRegister: %p + %zu is no range of memory: give its start and its length",
+			  ptr, len);
+		return ERR(INVALID_VALUE);
+	}
+	if (len > (uintptr_t)-1 - (uintptr_t)ptr) {
+		log_error("cuFileBufRegister: %p + %zu goes round the end of all addresses: give the length of the memory",
+			  ptr, len);
+		return ERR(CUDA_POINTER_RANGE_ERROR);
+	}
 	r = gpu->pointer(ptr, &mem);
 	if (r) {
 		log_error("cuFileBufRegister: %p: cuPointerGetAttributes: %s: check the GPU with nvidia-smi",
@@ -239,16 +249,13 @@ CUfileError_t cuFileBufRegister(const void *ptr, size_t length, int flags)
 {
 	int r, dev = -1;
 
-	if (!ptr || !length || length > (uintptr_t)-1 - (uintptr_t)ptr) {
-		log_error("cuFileBufRegister: %p + %zu is no range of memory: give its start and its length",
-			  ptr, length);
-		return errmap_status(ERR(INVALID_VALUE));
-	}
+	/* opens whatever the arguments are, as the registration of a handle does */
 	r = driver_enter();
 	if (r)
 		return errmap_status(r);
 	r = register_range(ptr, length, &dev);
-	stats_register(dev, length, !r);
+	/* what was registered before was not tried on the GPU */
+	stats_register(r == ERR(MEMORY_ALREADY_REGISTERED) ? -1 : dev, length, !r);
 	driver_leave();
 	return errmap_status(r);
 }
@@ -260,11 +267,11 @@ CUfileError_t cuFileBufDeregister(const void *ptr)
 
 	if (!ptr)
 		return errmap_status(ERR(INVALID_VALUE));
-	r = driver_enter_open(ERR(DRIVER_NOT_INITIALIZED), ERR(DRIVER_CLOSING));
+	r = driver_enter_open(ERR(DRIVER_CLOSING), ERR(DRIVER_CLOSING));
 	if (r)
 		return errmap_status(r);
 	b = take_out((uintptr_t)ptr);
-	stats_deregister(b ? b->mem.dev : -1, b);
+	stats_deregister(b ? b->mem.dev : -1, b ? b->len : 0, b);
 	if (b) {
 		wait_idle(b);
 		release(b);

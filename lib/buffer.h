@@ -34,7 +34,8 @@ struct buffer {
 /*
  * The registration for `size` bytes at base + off, in use until buffer_put: of several whose
  * range holds all of them the one that begins last. NULL with *err 0: none, the memory is not
- * registered; NULL with *err set: base or target lies in a registration that they leave.
+ * registered, or only in part; NULL with *err set: it was asked for by the start of a
+ * registration that it leaves.
  */
 struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err);
 void buffer_put(struct buffer *b);

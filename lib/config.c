@@ -28,7 +28,7 @@ void config_defaults(struct config *c)
 		.allow_compat = true,
 		.allow_system_memory = true,
 		.poll_max_kb = 4,
-		.max_direct_io_kb = 1024,
+		.max_direct_io_kb = 16384,
 		.max_cache_kb = 131072,
 		.per_buffer_cache_kb = 1024,
 		.max_pinned_kb = 33554432,

@@ -17,7 +17,7 @@
 
 #include "log.h"
 
-#define CONFIG_PATH 256
+#define CONFIG_PATH 1024
 #define CONFIG_SLABS 8
 #define CONFIG_DENY 16
 #define CONFIG_KB_MAX 18014398509481980 /* the largest multiple of 4 whose bytes fit 64 bits */

@@ -172,8 +172,11 @@ static int set_text(struct load *l, const struct config_key *k, const struct val
 		return -EINVAL;
 	}
 	if (!text || strlen(text) >= CONFIG_PATH) {
-		tell(l, LOG_WARN, v->line, "%s is ignored: it %s", v->name,
-		     text ? "is longer than 255 bytes" : "holds a zero byte");
+		if (text)
+			tell(l, LOG_WARN, v->line, "%s is ignored: it is longer than %d bytes",
+			     v->name, CONFIG_PATH - 1);
+		else
+			tell(l, LOG_WARN, v->line, "%s is ignored: it holds a zero byte", v->name);
 		return -EINVAL;
 	}
 	snprintf(member(l->c, k->target), CONFIG_PATH, "%s", text);

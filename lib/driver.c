@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -274,6 +275,42 @@ int driver_enter_open(int never, int closed)
 	return r;
 }
 
+int driver_enter_if_open(void)
+{
+	atomic_long *slot = my_slot();
+
+	atomic_fetch_add(slot, 1);
+	if (atomic_load(&drv.state) == OPEN)
+		return 1;
+	atomic_fetch_sub(slot, 1);
+	switch (atomic_load(&drv.state)) {
+	case FORKED:
+		return ERR(DRIVER_NOT_INITIALIZED);
+	case CLOSING:
+		return ERR(DRIVER_CLOSING);
+	}
+	return 0;
+}
+
+void driver_log_closed(const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+	bool open;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (driver_hold(&open))
+		return;
+	if (!open)
+		open_log();
+	log_error("%s", text);
+	if (!open)
+		log_close();
+	driver_let_go();
+}
+
 void driver_leave(void)
 {
 	atomic_fetch_sub(my_slot(), 1);
@@ -439,26 +476,46 @@ CUfileError_t cuFileGetVersion(int *version)
 	return errmap_status(0);
 }
 
+/* drv.lock held, state CLOSED: what an open would find, until look_back(). */
+static void look_ahead(void)
+{
+	config_load(&drv.cfg, NULL, NULL);
+	param_apply(&drv.cfg, NULL, NULL);
+	apply_setters();
+	nvfs_open();
+}
+
+static void look_back(void)
+{
+	nvfs_close();
+}
+
+/* Does not open: a program may ask before it sets parameters. */
 CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
 {
 	const struct config *c = &drv.cfg;
 	struct facts_nvfs v;
 	size_t cache;
+	bool open;
 	int r;
 
 	if (!props)
 		return errmap_status(ERR(INVALID_VALUE));
-	r = driver_enter();
+	r = driver_hold(&open);
 	if (r)
 		return errmap_status(r);
+	if (!open)
+		look_ahead();
 	memset(props, 0, sizeof(*props));
 	if (!c->force_compat && nvfs_reason() == REASON_NONE) {
 		nvfs_version(&v);
 		props->nvfs.major_version = v.major;
 		props->nvfs.minor_version = v.minor;
 		props->nvfs.dstatusflags = 1u << CU_FILE_NVME_SUPPORTED;
+		props->per_buffer_cache_size = c->per_buffer_cache_kb;
 	}
-	props->fflags = 1u << CU_FILE_BATCH_IO_SUPPORTED;
+	/* each request is given its route when it comes */
+	props->fflags = 1u << CU_FILE_DYN_ROUTING_SUPPORTED | 1u << CU_FILE_BATCH_IO_SUPPORTED;
 	if (workers_cap())
 		props->fflags |= 1u << CU_FILE_STREAMS_SUPPORTED |
 				 1u << CU_FILE_PARALLEL_IO_SUPPORTED;
@@ -473,18 +530,19 @@ CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
 		config_slabs_kb(c->slab_kb, c->slab_count, c->nslabs) :
 		driver_word(&c->max_cache_kb);
 	props->max_device_cache_size = cache > UINT_MAX ? UINT_MAX : cache;
-	props->per_buffer_cache_size = c->per_buffer_cache_kb;
 	props->max_device_pinned_mem_size = driver_word(&c->max_pinned_kb);
 	props->max_batch_io_size = c->io_batchsize;
 	props->max_batch_io_timeout_msecs = c->batch_timeout_ms;
-	driver_leave();
+	if (!open)
+		look_back();
+	driver_let_go();
 	return errmap_status(0);
 }
 
 CUfileError_t cuFileDriverSetPollMode(bool poll, size_t threshold_kb)
 {
-	if (threshold_kb % 4) {
-		log_error("cuFileDriverSetPollMode: threshold %zu KB is no multiple of 4: round it",
+	if (!threshold_kb || threshold_kb % 4) {
+		log_error("cuFileDriverSetPollMode: threshold %zu KB: give 4 or a multiple of it",
 			  threshold_kb);
 		return errmap_status(ERR(DRIVER_UNSUPPORTED_LIMIT));
 	}
@@ -500,17 +558,16 @@ CUfileError_t cuFileDriverSetPollMode(bool poll, size_t threshold_kb)
 	return errmap_status(0);
 }
 
-/* A value that is kept for the next open and in force at once when there is one. */
+/* A value that is kept for the next open and in force at once when there is one; 0: neither. */
 static CUfileError_t set_size(const char *call, size_t *kept, size_t value)
 {
-	if (!value) {
-		log_error("%s: 0 KB is no size: give at least 1", call);
-		return errmap_status(ERR(INVALID_VALUE));
-	}
+	if (!value)
+		log_warn("%s: 0 KB is no size and changes nothing: give at least 1", call);
 	if (atomic_load(&drv.state) == FORKED)
 		return errmap_status(ERR(DRIVER_NOT_INITIALIZED));
 	pthread_mutex_lock(&drv.lock);
-	*kept = value;
+	if (value)
+		*kept = value;
 	if (atomic_load(&drv.state) == OPEN)
 		apply_setters();
 	pthread_mutex_unlock(&drv.lock);
@@ -521,10 +578,14 @@ CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t kb)
 {
 	size_t use = kb < 64 ? 64 : kb > 16384 ? 16384 : kb / 64 * 64;
 
-	if (kb && use != kb)
+	if (!kb) {
+		log_error("cuFileDriverSetMaxDirectIOSize: 0 KB is no size: give 64 .. 16384");
+		return errmap_status(ERR(DRIVER_UNSUPPORTED_LIMIT));
+	}
+	if (use != kb)
 		log_warn("cuFileDriverSetMaxDirectIOSize: %zu KB is taken as %zu (64 .. 16384, a multiple of 64)",
 			 kb, use);
-	return set_size("cuFileDriverSetMaxDirectIOSize", &drv.set_direct_kb, kb ? use : 0);
+	return set_size("cuFileDriverSetMaxDirectIOSize", &drv.set_direct_kb, use);
 }
 
 CUfileError_t cuFileDriverSetMaxCacheSize(size_t kb)

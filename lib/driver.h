@@ -27,6 +27,15 @@ int driver_enter(void);
 /* Enters only when it is open: 0, or `never` when it never was, `closed` after a close. */
 int driver_enter_open(int never, int closed);
 
+/*
+ * The same for calls that do not open: 1: entered; 0: it is closed; or an error, of a close
+ * that is under way or of a forked child.
+ */
+int driver_enter_if_open(void);
+
+/* The error of a call that found it closed, in the log that an open would write to. */
+__attribute__((format(printf, 1, 2))) void driver_log_closed(const char *fmt, ...);
+
 void driver_leave(void);
 bool driver_closing(void);
 

@@ -132,7 +132,7 @@ static int check_flags(const struct file *f)
 	} bad[] = {
 		{ O_APPEND, "O_APPEND" },
 		{ O_NONBLOCK, "O_NONBLOCK" },
-		{ O_NOATIME, "O_NOATIME" },
+		{ O_NOFOLLOW, "O_NOFOLLOW" },
 		{ O_DIRECTORY, "O_DIRECTORY" },
 	};
 	size_t i;

@@ -63,30 +63,37 @@ CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t fsType, CUfileP2
 	return errmap_status(0);
 }
 
-CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize)
+static int bar_size(int index, size_t *kb)
 {
-	char what[256], address[32];
 	uint64_t pdevinfo, bytes;
+	char address[32];
 	int r;
 
-	if (!barSize)
-		return errmap_status(ERR(INVALID_VALUE));
-	r = gpu->open(what, sizeof(what));
-	if (r) {
-		log_error("cuFileGetBARSizeInKB: %s", what);
-		return errmap_status(err_cuda(r));
-	}
-	if (gpuIndex < 0 || gpuIndex >= gpu->count())
-		return errmap_status(ERR(INVALID_VALUE));
-	r = gpu->pci(gpuIndex, &pdevinfo, address, sizeof(address));
+	if (index < 0 || index >= gpu->count())
+		return ERR(INVALID_VALUE);
+	r = gpu->pci(index, &pdevinfo, address, sizeof(address));
 	if (r)
-		return errmap_status(err_cuda(r));
+		return err_cuda(r);
 	r = facts_pci_bar1(os_root, address, &bytes);
 	if (r) {
 		log_error("cuFileGetBARSizeInKB: /sys/bus/pci/devices/%s/resource: %s: check that /sys is mounted",
 			  address, log_errno(r));
-		return errmap_status(ERR(DEVICE_NOT_FOUND));
+		return ERR(DEVICE_NOT_FOUND);
 	}
-	*barSize = bytes / 1024;
-	return errmap_status(0);
+	*kb = bytes / 1024;
+	return 0;
+}
+
+CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize)
+{
+	int r;
+
+	if (!barSize)
+		return errmap_status(ERR(INVALID_VALUE));
+	r = driver_enter();
+	if (r)
+		return errmap_status(r);
+	r = bar_size(gpuIndex, barSize);
+	driver_leave();
+	return errmap_status(r);
 }

@@ -63,6 +63,7 @@ static struct {
 	char text[TEXTS][CONFIG_PATH];	/* "": not set */
 	struct slabs posix, gpu;
 } staged;
+static char level_as_set[CONFIG_PATH];	/* of the open library; "": not by a call */
 static struct config defaults;
 
 static const struct config_key *key_of(const char *name)
@@ -190,6 +191,7 @@ void param_apply(struct config *c, config_say_fn *say, void *arg)
 
 void param_forget(void)
 {
+	memcpy(level_as_set, staged.text[CUFILE_PARAM_LOGGING_LEVEL], CONFIG_PATH);
 	memset(&staged, 0, sizeof(staged));
 }
 
@@ -317,6 +319,8 @@ static const char *text_of(CUFileStringConfigParameter_t param, bool open)
 		return staged.text[param];
 	switch (param) {
 	case CUFILE_PARAM_LOGGING_LEVEL:
+		if (open && level_as_set[0])
+			return level_as_set;
 		return level_text(c->log_level);
 	case CUFILE_PARAM_LOG_DIR:
 		return c->log_dir;
@@ -366,11 +370,13 @@ static CUfileError_t set_slabs(struct slabs *s, const size_t *sizes, const size_
 	return errmap_status(0);
 }
 
-/* Of the open library only. */
+/* Of the open library, or what is set for the next open. */
 static CUfileError_t get_slabs(bool gpu, size_t *sizes, size_t *counts, int len)
 {
+	const struct slabs *s = gpu ? &staged.gpu : &staged.posix;
 	const struct config *c = driver_config();
-	unsigned int n;
+	const size_t *kb, *count;
+	size_t n;
 	bool open;
 	int r;
 
@@ -379,12 +385,14 @@ static CUfileError_t get_slabs(bool gpu, size_t *sizes, size_t *counts, int len)
 	r = driver_hold(&open);
 	if (r)
 		return errmap_status(r);
-	n = gpu ? c->nslabs : c->nposix_slabs;
-	if (!open || (unsigned int)len != n) {
+	n = !open ? s->n : gpu ? c->nslabs : c->nposix_slabs;
+	kb = !open ? s->kb : gpu ? c->slab_kb : c->posix_slab_kb;
+	count = !open ? s->count : gpu ? c->slab_count : c->posix_slab_count;
+	if ((size_t)len != n) {
 		r = ERR(INVALID_VALUE);
 	} else {
-		memcpy(sizes, gpu ? c->slab_kb : c->posix_slab_kb, n * sizeof(*sizes));
-		memcpy(counts, gpu ? c->slab_count : c->posix_slab_count, n * sizeof(*counts));
+		memcpy(sizes, kb, n * sizeof(*sizes));
+		memcpy(counts, count, n * sizeof(*counts));
 	}
 	driver_let_go();
 	return errmap_status(r);

@@ -64,10 +64,11 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
 			  (unsigned long long)off);
 		return err;
 	}
-	r = gpu->pointer((void *)(uintptr_t)va, &rq->mem);
+	/* of the base: an offset that leads into another allocation has left its own */
+	r = gpu->pointer((void *)(uintptr_t)base, &rq->mem);
 	if (r) {
 		log_error("%s: 0x%llx: cuPointerGetAttributes: %s: check the GPU with nvidia-smi",
-			  call_name(rq->op), (unsigned long long)va, gpu->error(r));
+			  call_name(rq->op), (unsigned long long)base, gpu->error(r));
 		return err_cuda(r);
 	}
 	/* freed while registered: the pinned pages are not this memory any more */
@@ -454,13 +455,18 @@ ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, i
 	return r;
 }
 
-/* Enters, and finds the file. An error: neither was done. */
+/* Enters, and finds the file. An error: neither was done. Closed, it has no files: no open. */
 static int enter_file(enum ogds_op op, CUfileHandle_t fh, struct file **file)
 {
-	int r = driver_enter();
+	int r = driver_enter_if_open();
 
-	if (r)
+	if (r < 0)
 		return r;
+	if (!r) {
+		driver_log_closed("%s: %p is no registered handle, and the library is not open: register the file first",
+				  call_name(op), fh);
+		return ERR(HANDLE_NOT_REGISTERED);
+	}
 	*file = file_get(fh);
 	if (*file)
 		return 0;

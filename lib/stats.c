@@ -13,14 +13,15 @@
 #include "stats.h"
 
 /*
- * lock: guards level, running, shared, and the making of the area; taken before any lock of
- * a shard. `area` is there before the gate opens and goes when nobody is inside. The gate is
- * looked at again under the lock of a shard, so that nothing is counted after a Stop that
- * has gone through all of these.
+ * lock: guards level, kept, running, shared, and the making of the area; taken before any lock
+ * of a shard. `kept` is the level that a call has set, for this and for later opens. `area` is
+ * there before the gate opens and goes when nobody is inside. The gate is looked at again under
+ * the lock of a shard, so that nothing is counted after a Stop that has gone through all of
+ * these.
  */
 static struct {
 	pthread_mutex_t lock;
-	int level;
+	int level, kept;
 	bool running, shared;
 	struct stats_area *area;
 } st = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -183,7 +184,7 @@ void stats_register(int dev, size_t size, bool ok)
 	end(&u);
 }
 
-void stats_deregister(int dev, bool ok)
+void stats_deregister(int dev, size_t size, bool ok)
 {
 	struct stats_gpu *g;
 	struct update u;
@@ -192,8 +193,10 @@ void stats_deregister(int dev, bool ok)
 		return;
 	count(&u, STATS_BUFFER_DEREGISTER, 1, ok);
 	g = gpu_of(&u, dev);
-	if (g && ok)
+	if (g && ok) {
 		add(&g->deregistered, 1);
+		add(&g->register_bytes, -(uint64_t)size);
+	}
 	end(&u);
 }
 
@@ -328,6 +331,9 @@ static int set_level(int level)
 
 	if (r)
 		return r;
+	/* the first level is a start as well */
+	if (!st.level && level)
+		st.running = true;
 	st.level = level;
 	update_gate();
 	return 0;
@@ -343,8 +349,7 @@ static void snapshot(CUfileStatsLevel3_t *out)
 void stats_open(size_t level)
 {
 	pthread_mutex_lock(&st.lock);
-	st.running = level;
-	if (set_level(level))
+	if (set_level(level ? (int)level : st.kept))
 		log_error("statistics: no memory (ENOMEM): nothing is counted; free some");
 	pthread_mutex_unlock(&st.lock);
 }
@@ -419,26 +424,42 @@ static CUfileError_t leave(int r)
 	return errmap_status(r);
 }
 
+/* Open or not: what is set while it is closed is for the next open, and those after it. */
 CUfileError_t cuFileSetStatsLevel(int level)
 {
-	int r = enter();
+	int open, r = 0;
 
-	if (r)
-		return errmap_status(r);
-	return leave(level < 0 || level > 3 ? ERR(INVALID_VALUE) : set_level(level));
+	if (level < 0 || level > 3)
+		return errmap_status(ERR(INVALID_VALUE));
+	open = driver_enter_if_open();
+	if (open < 0)
+		return errmap_status(open);
+	pthread_mutex_lock(&st.lock);
+	if (open)
+		r = set_level(level);
+	if (!r)
+		st.kept = level;
+	pthread_mutex_unlock(&st.lock);
+	if (open)
+		driver_leave();
+	return errmap_status(r);
 }
 
 CUfileError_t cuFileGetStatsLevel(int *level)
 {
-	int r;
+	int open;
 
 	if (!level)
 		return errmap_status(ERR(INVALID_VALUE));
-	r = enter();
-	if (r)
-		return errmap_status(r);
-	*level = st.level;
-	return leave(0);
+	open = driver_enter_if_open();
+	if (open < 0)
+		return errmap_status(open);
+	pthread_mutex_lock(&st.lock);
+	*level = open ? st.level : st.kept;
+	pthread_mutex_unlock(&st.lock);
+	if (open)
+		driver_leave();
+	return errmap_status(0);
 }
 
 static CUfileError_t run(bool on)
@@ -447,6 +468,10 @@ static CUfileError_t run(bool on)
 
 	if (r)
 		return errmap_status(r);
+	if (on && !st.level) {
+		log_error("cuFileStatsStart: the level is 0, so nothing would be counted: call cuFileSetStatsLevel first");
+		return leave(ERR(INTERNAL_ERROR));
+	}
 	st.running = on;
 	update_gate();
 	return leave(0);

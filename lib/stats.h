@@ -36,7 +36,7 @@ void stats_count(enum stats_what what, bool ok);
 
 /* A registration of memory of `dev`, -1: of the host. */
 void stats_register(int dev, size_t size, bool ok);
-void stats_deregister(int dev, bool ok);
+void stats_deregister(int dev, size_t size, bool ok);
 
 /* A submission of n entries that took ns; of a refused one no entry counts. */
 void stats_batch_submit(unsigned int n, uint64_t ns, bool ok);

@@ -251,7 +251,8 @@ static void fill_gpu(const struct stats_gpu *s, uint64_t ns, CUfilePerGpuStats_t
 	g->n_mmap_ok = s->registered;
 	g->n_mmap_err = s->register_errors;
 	g->n_mmap_free = s->deregistered;
-	g->reg_bytes = s->register_bytes;
+	/* negative when more was given back than registered since it is counted */
+	g->reg_bytes = (int64_t)s->register_bytes < 0 ? 0 : s->register_bytes;
 }
 
 void stats_area_read(const struct stats_area *a, uint64_t now_ns, CUfileStatsLevel3_t *out)

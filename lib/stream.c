@@ -156,11 +156,20 @@ static void take_numbers(struct operation *o)
 		o->buf_off = *o->buf_off_p;
 }
 
+/* What *bytes_p says of r. */
+static ssize_t told(ssize_t r)
+{
+	/* of an operation on a stream the size is said to be wrong, not the range */
+	if (r == ERR(INVALID_MAPPING_RANGE))
+		r = ERR(INVALID_MAPPING_SIZE);
+	return r < 0 ? -errmap_errno(r) : r;
+}
+
 static void finish(struct operation *o, ssize_t r)
 {
 	struct word *w = o->word;
 
-	*o->bytes_p = r < 0 ? -errmap_errno(r) : r;
+	*o->bytes_p = told(r);
 	file_put(o->file);
 	if (!w) {
 		sem_post(&o->done);
@@ -266,9 +275,7 @@ static int run_here(struct operation *o, CUstream stream)
 	}
 	take_numbers(o);
 	r = 0;
-	*o->bytes_p = rw_run(o->op, o->file, o->base, o->size, o->off, o->buf_off, false);
-	if (*o->bytes_p < 0)
-		*o->bytes_p = -errmap_errno(*o->bytes_p);
+	*o->bytes_p = told(rw_run(o->op, o->file, o->base, o->size, o->off, o->buf_off, false));
 	file_put(o->file);
 	free(o);
 	return r;
@@ -339,7 +346,7 @@ static int submit(enum ogds_op op, CUfileHandle_t fh, void *base, size_t *size_p
 	if (!o->file) {
 		log_error("%s: %p is no registered handle: register the file first", call, fh);
 		free(o);
-		return ERR(HANDLE_NOT_REGISTERED);
+		return ERR(INVALID_VALUE);
 	}
 	o->op = op;
 	o->base = (uintptr_t)base;
@@ -407,10 +414,9 @@ static int stream_register(CUstream stream, unsigned int flags)
 	struct known *k;
 	int r;
 
-	if (flags & ~FLAGS_ALL) {
-		log_error("cuFileStreamRegister: flags 0x%x: 0x%x are known", flags, FLAGS_ALL);
-		return ERR(INVALID_VALUE);
-	}
+	if (flags & ~FLAGS_ALL)
+		log_warn("cuFileStreamRegister: flags 0x%x: only 0x%x have a meaning, the rest is passed over",
+			 flags, FLAGS_ALL);
 	r = gpu->stream_sync(stream);
 	if (r) {
 		log_error("cuFileStreamRegister: stream %p: %s: pass a stream that exists",
@@ -457,25 +463,43 @@ static int stream_deregister(CUstream stream)
 	return k ? 0 : ERR(INVALID_VALUE);
 }
 
+/* Neither needs the library open, only CUDA: 0 with *open, or an error. */
+static int enter_or_not(const char *call, bool *open)
+{
+	char what[256];
+	int r = driver_enter_if_open();
+
+	*open = r > 0;
+	if (r)
+		return r < 0 ? r : 0;
+	r = gpu->open(what, sizeof(what));
+	if (!r)
+		return 0;
+	driver_log_closed("%s: %s", call, what);
+	return err_cuda(r);
+}
+
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned int flags)
 {
-	int r = driver_enter();
+	bool open;
+	int r = enter_or_not("cuFileStreamRegister", &open);
 
-	if (!r) {
+	if (!r)
 		r = stream_register(stream, flags);
+	if (open)
 		driver_leave();
-	}
 	return errmap_status(r);
 }
 
 CUfileError_t cuFileStreamDeregister(CUstream stream)
 {
-	int r = driver_enter_open(ERR(DRIVER_NOT_INITIALIZED), ERR(DRIVER_NOT_INITIALIZED));
+	bool open;
+	int r = enter_or_not("cuFileStreamDeregister", &open);
 
-	if (!r) {
+	if (!r)
 		r = stream_deregister(stream);
+	if (open)
 		driver_leave();
-	}
 	return errmap_status(r);
 }
 

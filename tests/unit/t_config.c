@@ -36,7 +36,7 @@ static void t_defaults(void **state)
 	assert_false(c.force_odirect);
 	assert_false(c.use_poll_mode);
 	assert_int_equal(c.poll_max_kb, 4);
-	assert_int_equal(c.max_direct_io_kb, 1024);
+	assert_int_equal(c.max_direct_io_kb, 16384);
 	assert_int_equal(c.max_cache_kb, 131072);
 	assert_int_equal(c.per_buffer_cache_kb, 1024);
 	assert_int_equal(c.max_pinned_kb, 33554432);
@@ -136,7 +136,7 @@ static void t_all_that_counts(void **state)
 /* The caps are told apart from their defaults even when the value is the same. */
 static void t_partial(void **state)
 {
-	struct config c = parse("{\"properties\": {\"max_direct_io_size_kb\": 1024}}");
+	struct config c = parse("{\"properties\": {\"max_direct_io_size_kb\": 16384}}");
 
 	assert_int_equal(nsaid, 0);
 	assert_true(c.max_direct_io_set);
@@ -332,20 +332,22 @@ static void t_ranges(void **state)
 
 static void t_long_dir(void **state)
 {
-	char text[400], name[257];
+	char text[CONFIG_PATH + 100], name[CONFIG_PATH + 1], want[128];
 	struct config c;
 
-	memset(name, 'd', 256);
-	name[255] = '\0';
+	memset(name, 'd', CONFIG_PATH);
+	name[CONFIG_PATH - 1] = '\0';
 	snprintf(text, sizeof(text), "{\"logging\": {\"dir\": \"%s\"}}", name);
 	c = parse(text);
 	assert_int_equal(nsaid, 0);
 	assert_string_equal(c.log_dir, name);
-	name[255] = 'd';
-	name[256] = '\0';
+	name[CONFIG_PATH - 1] = 'd';
+	name[CONFIG_PATH] = '\0';
 	snprintf(text, sizeof(text), "{\"logging\": {\"dir\": \"%s\"}}", name);
 	c = parse(text);
-	one(LOG_WARN, "f.json:1: logging.dir is ignored: it is longer than 255 bytes");
+	snprintf(want, sizeof(want), "f.json:1: logging.dir is ignored: it is longer than %d bytes",
+		 CONFIG_PATH - 1);
+	one(LOG_WARN, want);
 	assert_string_equal(c.log_dir, "");
 }
 

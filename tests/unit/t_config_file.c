@@ -289,10 +289,10 @@ static void t_environment_wrong(void **state)
 		assert_int_equal(nsaid, 0);
 		unsetenv(row[i][0]);
 	}
-	name = malloc(258);
+	name = malloc(CONFIG_PATH + 2);
 	assert_non_null(name);
-	memset(name, 'n', 257);
-	name[257] = '\0';
+	memset(name, 'n', CONFIG_PATH + 1);
+	name[CONFIG_PATH + 1] = '\0';
 	setenv("CUFILE_LOGFILE_PATH", name, 1);
 	free(name);
 	load(&c);

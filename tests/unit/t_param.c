@@ -95,7 +95,7 @@ static const struct {
 	{ CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, 4, 0, 32, 0, 33 },
 	{ CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB, 8192, 4, 4294967295, 16, 3 },
 	{ CUFILE_PARAM_EXECUTION_MAX_REQUEST_PARALLELISM, 4, 0, 8, 2, 9 },
-	{ CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB, 1024, 64, 16384, 128, 100 },
+	{ CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB, 16384, 64, 16384, 128, 100 },
 	{ CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, 131072, 0, CONFIG_KB_MAX, 4096,
 	  SIZE_MAX },
 	{ CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB, 1024, 64, 16384, 128, 65 },
@@ -405,7 +405,7 @@ static void t_bad_arguments(void **state)
 static void t_strings(void **state)
 {
 	static const char *const level[] = { "NOTICE", "ERROR", "WARN", "INFO", "DEBUG", "TRACE" };
-	char text[512], path[128];
+	char text[CONFIG_PATH + 1], path[128];
 	size_t i;
 
 	for (i = 0; i < 6; i++) {
@@ -417,13 +417,14 @@ static void t_strings(void **state)
 		FAILS(cuFileSetParameterString(i, ""), INVALID_VALUE);
 		FAILS(cuFileSetParameterString(i, NULL), INVALID_VALUE);
 	}
-	memset(text, 'x', 256);
-	text[256] = '\0';
+	memset(text, 'x', CONFIG_PATH);
+	text[CONFIG_PATH] = '\0';
 	FAILS(cuFileSetParameterString(CUFILE_PARAM_LOG_DIR, text), INVALID_VALUE);
-	text[255] = '\0';
+	text[CONFIG_PATH - 1] = '\0';
 	OK(cuFileSetParameterString(CUFILE_PARAM_LOG_DIR, text));
-	FAILS(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, 255), INVALID_VALUE);
-	OK(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, 256));
+	FAILS(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, CONFIG_PATH - 1),
+	      INVALID_VALUE);
+	OK(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, CONFIG_PATH));
 	OK(cuFileSetParameterString(CUFILE_PARAM_LOGGING_LEVEL, "INFO"));
 	FAILS(cuFileGetParameterString(CUFILE_PARAM_LOGGING_LEVEL, text, 4), INVALID_VALUE);
 	OK(cuFileGetParameterString(CUFILE_PARAM_LOGGING_LEVEL, text, 5));
@@ -472,8 +473,10 @@ static void t_giant_slabs(void **state)
 
 	OK(cuFileSetParameterPosixPoolSlabArray(kb, count, 4));
 	OK(cuFileSetParameterGpuBounceBufferSlabArray(kb, count, 4));
-	FAILS(cuFileGetParameterPosixPoolSlabArray(got_kb, got_count, 4), INVALID_VALUE);
-	FAILS(cuFileGetParameterGpuBounceBufferSlabArray(got_kb, got_count, 4), INVALID_VALUE);
+	FAILS(cuFileGetParameterPosixPoolSlabArray(got_kb, got_count, 3), INVALID_VALUE);
+	OK(cuFileGetParameterPosixPoolSlabArray(got_kb, got_count, 4));
+	assert_memory_equal(got_kb, kb, sizeof(kb));
+	memset(got_kb, 0, sizeof(got_kb));
 	before = resident_kb();
 	OK(cuFileDriverOpen());
 	assert_in_range(resident_kb(), 0, before + 65536);

@@ -94,6 +94,14 @@ static struct ogds_report report(unsigned int route, uint64_t bytes, uint64_t ed
 	return r;
 }
 
+/* What a call sets is for later opens as well. */
+static int teardown(void **state)
+{
+	int r = fake_teardown(state);
+
+	return cuFileSetStatsLevel(0).err ? -1 : r;
+}
+
 static void collect(int level)
 {
 	OK(cuFileDriverOpen());
@@ -108,16 +116,23 @@ static void t_closed(void **state)
 	CUfileStatsLevel3_t s;
 	int level;
 
-	FAILS(cuFileSetStatsLevel(1), DRIVER_NOT_INITIALIZED);
-	FAILS(cuFileGetStatsLevel(&level), DRIVER_NOT_INITIALIZED);
+	FAILS(cuFileSetStatsLevel(4), INVALID_VALUE);
+	OK(cuFileSetStatsLevel(2));
+	OK(cuFileGetStatsLevel(&level));
+	assert_int_equal(level, 2);
 	FAILS(cuFileStatsStart(), DRIVER_NOT_INITIALIZED);
 	FAILS(cuFileStatsStop(), DRIVER_NOT_INITIALIZED);
 	FAILS(cuFileStatsReset(), DRIVER_NOT_INITIALIZED);
 	FAILS(cuFileGetStatsL1(&s.detailed.basic), DRIVER_NOT_INITIALIZED);
 	FAILS(cuFileGetStatsL3(&s), DRIVER_NOT_INITIALIZED);
 	assert_int_equal(cuFileUseCount(), 0);
-	OK(cuFileDriverOpen());
-	OK(cuFileDriverClose());
+	/* it is for the next open, and the one after that */
+	for (level = 0; level < 2; level++) {
+		OK(cuFileDriverOpen());
+		OK(cuFileGetStatsL2(&s.detailed));
+		FAILS(cuFileGetStatsL3(&s), INVALID_VALUE);
+		OK(cuFileDriverClose());
+	}
 	FAILS(cuFileStatsStart(), DRIVER_NOT_INITIALIZED);
 }
 
@@ -173,16 +188,14 @@ static void t_layouts(void **state)
 	assert_int_equal(l2.s.write_size_kb_hist[31], 0);
 }
 
-/* Counted between Start and Stop, kept over a Stop, gone after Reset and after a close. */
+/* Counted from the first level to Stop, kept over a Stop, gone after Reset and after a close. */
 static void t_start_stop(void **state)
 {
 	struct ogds_report r = report(OGDS_ROUTE_NVFS, 4096, 0);
 
 	OK(cuFileDriverOpen());
-	OK(cuFileSetStatsLevel(3));
-	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
 	assert_int_equal(stats_begin(), 0);
-	assert_int_equal(all().detailed.basic.read_ops.ok, 0);
+	OK(cuFileSetStatsLevel(3));
 	OK(cuFileStatsStart());
 	assert_int_not_equal(stats_begin(), 0);
 	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
@@ -205,10 +218,10 @@ static void t_start_stop(void **state)
 	OK(cuFileDriverClose());
 
 	OK(cuFileDriverOpen());
-	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
-	OK(cuFileSetStatsLevel(3));
-	OK(cuFileStatsStart());
 	assert_int_equal(all().detailed.basic.read_ops.ok, 0);
+	/* without a Start */
+	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
+	assert_int_equal(all().detailed.basic.read_ops.ok, 1);
 }
 
 /* -- what is counted -- */
@@ -361,7 +374,8 @@ static void t_per_gpu(void **state)
 	stats_register(0, 65536, true);
 	stats_register(0, 65536, false);
 	stats_register(-1, 4096, true);
-	stats_deregister(0, true);
+	stats_register(0, 4096, true);
+	stats_deregister(0, 65536, true);
 	pass_ms(100);
 	s = all();
 	assert_int_equal(s.num_gpus, gpu->count());
@@ -385,12 +399,16 @@ static void t_per_gpu(void **state)
 	assert_int_equal(g->n_total_writes, 2);
 	assert_int_equal(g->n_posix_writes, 1);
 	assert_int_equal(g->write_utilization, 100);	/* the two overlap */
-	assert_int_equal(g->n_mmap, 2);
-	assert_int_equal(g->n_mmap_ok, 1);
+	assert_int_equal(g->n_mmap, 3);
+	assert_int_equal(g->n_mmap_ok, 2);
 	assert_int_equal(g->n_mmap_err, 1);
 	assert_int_equal(g->n_mmap_free, 1);
-	assert_int_equal(g->reg_bytes, 65536);
-	assert_int_equal(s.detailed.basic.buf_register_ops.ok, 2);
+	/* what is registered now */
+	assert_int_equal(g->reg_bytes, 4096);
+	assert_int_equal(s.detailed.basic.buf_register_ops.ok, 3);
+	/* and what was before it was counted is no debt */
+	stats_deregister(0, 65536, true);
+	assert_int_equal(all().per_gpu_stats[0].reg_bytes, 0);
 	assert_int_equal(s.detailed.basic.read_ops.ok, 6);
 }
 
@@ -442,7 +460,8 @@ static void t_through_the_api(void **state)
 	assert_int_equal(s.per_gpu_stats[0].n_unaligned_reads, 1);
 	assert_int_equal(s.per_gpu_stats[0].n_total_writes, 1);
 	assert_int_equal(s.per_gpu_stats[0].n_mmap_free, 1);
-	assert_int_equal(s.per_gpu_stats[0].reg_bytes, MIB);
+	assert_int_equal(s.per_gpu_stats[0].reg_bytes, 0);
+	assert_int_equal(s.per_gpu_stats[0].n_mmap, 1);
 	assert_true(s.detailed.basic.read_lat_sum_us > 0);
 	close(fd);
 	free(host);
@@ -481,7 +500,7 @@ static void t_nothing_at_level_0(void **state)
 	int level;
 
 	OK(cuFileDriverOpen());
-	OK(cuFileStatsStart());
+	FAILS(cuFileStatsStart(), INTERNAL_ERROR);
 	OK(cuFileStatsReset());
 	OK(cuFileGetStatsLevel(&level));
 	assert_false(published());
@@ -710,7 +729,7 @@ static void t_stop_is_a_stop(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(t_closed),	 T(t_levels),	T(t_layouts),	T(t_start_stop),
 		T(t_counters),	 T(t_batch),	T(t_histogram), T(t_per_gpu),
