@@ -282,6 +282,7 @@ static void close_all(bool forget)
 	for (i = 0; i < MOST_CLOSES && lib.UseCount() > 0; i++)
 		lib.DriverClose_v2();
 	if (forget) {
+		lib.SetStatsLevel(0);
 		lib.SetParameterBool(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, true);
 		if (!lib.DriverOpen().err)
 			lib.DriverClose_v2();
