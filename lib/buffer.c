@@ -69,12 +69,14 @@ static int insert(struct buffer *b)
 	return r == -EEXIST ? ERR(MEMORY_ALREADY_REGISTERED) : r;
 }
 
-static struct buffer *take_out(uint64_t va)
+/* What begins at va; `only`: and is this one, when that is not NULL. */
+static struct buffer *take_out(uint64_t va, const struct buffer *only)
 {
-	struct buffer *b;
+	struct buffer *b = NULL;
 
 	shards_write(&table.lock);
-	b = ranges_take(&table.set, va);
+	if (!only || ranges_at(&table.set, va) == only)
+		b = ranges_take(&table.set, va);
 	shards_write_done(&table.lock);
 	return b;
 }
@@ -121,7 +123,8 @@ static void drop_stale(uint64_t va, const struct gpu_ptr *now)
 	shards_done(part);
 	if (!stale)
 		return;
-	b = take_out(va);
+	/* another thread may have done so meanwhile, and registered it anew */
+	b = take_out(va, b);
 	if (!b)
 		return;
 	log_warn("cuFileBufRegister: 0x%llx was freed while registered: call cuFileBufDeregister before the memory is freed",
@@ -270,7 +273,7 @@ CUfileError_t cuFileBufDeregister(const void *ptr)
 	r = driver_enter_open(ERR(DRIVER_CLOSING), ERR(DRIVER_CLOSING));
 	if (r)
 		return errmap_status(r);
-	b = take_out((uintptr_t)ptr);
+	b = take_out((uintptr_t)ptr, NULL);
 	stats_deregister(b ? b->mem.dev : -1, b ? b->len : 0, b);
 	if (b) {
 		wait_idle(b);
