@@ -313,6 +313,32 @@ static void t_gpu_too_small(void **state)
 	assert_int_equal(atomic_load(&device.peak), 0);
 }
 
+/* What one call of the module moves, and the host memory that a registered buffer costs. */
+static void t_gpu_window(void **state)
+{
+	static const struct {
+		size_t kb;
+		unsigned long ios;	/* for 2 MiB */
+	} row[] = { { 512, 4 }, { 1024, 2 }, { 4, 32 }, { 100, 32 }, { 16777216, 1 } };
+	CUfileHandle_t fh;
+	size_t one = 1, i;
+	CUdeviceptr d;
+	int fd;
+
+	assert_int_equal(cuMemAlloc(&d, 2 * MIB), 0);
+	for (i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		OK(cuFileSetParameterGpuBounceBufferSlabArray(&row[i].kb, &one, 1));
+		fh = fake_register(fake_file("f", 2 * MIB, 3), O_RDWR | O_DIRECT, &fd);
+		OK(cuFileBufRegister((void *)(uintptr_t)d, 2 * MIB, 0));
+		atomic_store(&fake.ios, 0);
+		assert_int_equal(cuFileRead(fh, (void *)(uintptr_t)d, 2 * MIB, 0, 0), 2 * MIB);
+		assert_int_equal(atomic_load(&fake.ios), row[i].ios);
+		OK(cuFileDriverClose());
+		close(fd);
+	}
+	cuMemFree(d);
+}
+
 /* -- properties -- */
 
 static void assert_sizes(size_t direct_kb, unsigned int cache_kb)
@@ -351,7 +377,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(t_host_default), T(t_host_capped), T(t_host_smallest), T(t_host_giant),
 		T(t_gpu_capped),   T(t_gpu_larger),  T(t_gpu_giant),	 T(t_gpu_too_small),
-		T(t_properties),
+		T(t_gpu_window),   T(t_properties),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
