@@ -689,7 +689,9 @@ static void t_torn(void **state)
 	assert_non_null(a);
 	atomic_store(&stop, false);
 	assert_int_equal(pthread_create(&t, NULL, slow_thread, &a->shard[3]), 0);
-	for (i = 0; i < 200; i++) {
+	/* until the other thread has come to it */
+	memset(&s, 0, sizeof(s));
+	for (i = 0; i < 200 || !s.detailed.basic.read_ops.ok; i++) {
 		stats_area_read(a, 0, &s);
 		assert_int_equal(s.detailed.basic.read_bytes,
 				 s.detailed.basic.read_ops.ok * 5000);
