@@ -58,6 +58,24 @@ char *nvfs_pin_mode = "auto";
 module_param_named(pin_mode, nvfs_pin_mode, charp, 0444);
 MODULE_PARM_DESC(pin_mode, "how GPU memory is pinned: auto (persistent where the GPU driver has it), persistent, callback");
 
+/* what pin_mode comes to, and where root changes it afterwards */
+static bool nvfs_legacy = true;
+module_param_named(use_legacy_p2p_allocation, nvfs_legacy, bool, 0644);
+MODULE_PARM_DESC(use_legacy_p2p_allocation, "new MAPs pin with callbacks, whatever the GPU driver has; set from pin_mode when loaded");
+
+/* pin_mode is known. What was given for the other parameter does not count, as in the original. */
+int nvfs_gpu_init(void)
+{
+	if (strcmp(nvfs_pin_mode, "auto") && strcmp(nvfs_pin_mode, "persistent") &&
+	    strcmp(nvfs_pin_mode, "callback")) {
+		nvfs_warn("pin_mode=%s: one of auto, persistent, callback (-EINVAL)\n",
+			  nvfs_pin_mode);
+		return -EINVAL;
+	}
+	nvfs_legacy = !strcmp(nvfs_pin_mode, "callback");
+	return 0;
+}
+
 static void **nvfs_gpu_slot(unsigned int i)
 {
 	return (void **)((char *)&nvfs_gpu + nvfs_gpu_symbols[i].off);
@@ -123,6 +141,7 @@ static void nvfs_gpu_free_callback(void *data)
 	struct nvfs_mapping *m = data;
 
 	nvfs_stat_inc(NVFS_ST_CALLBACK);
+	nvfs_dbg("the GPU memory of the mapping at 0x%lx is freed\n", m->cpuvaddr);
 	spin_lock(&m->lock);
 	m->pin.gone = true;
 	if (m->state != NVFS_CLOSED)
@@ -162,9 +181,10 @@ static bool nvfs_gpu_revoked(struct nvfs_mapping *m)
 static int nvfs_gpu_persistent(bool *persistent)
 {
 	bool have = nvfs_gpu.get_persistent && nvfs_gpu.put_persistent;
+	bool legacy = READ_ONCE(nvfs_legacy);
 
-	*persistent = have && strcmp(nvfs_pin_mode, "callback");
-	if (!have && !strcmp(nvfs_pin_mode, "persistent")) {
+	*persistent = have && !legacy;
+	if (!have && !legacy && !strcmp(nvfs_pin_mode, "persistent")) {
 		nvfs_say("MAP: pin_mode=persistent, but the GPU driver has no nvidia_p2p_get_pages_persistent\n");
 		return -EOPNOTSUPP;
 	}
@@ -216,7 +236,7 @@ static void nvfs_gpu_put_pages(struct nvfs_pin *pin, struct nvidia_p2p_page_tabl
 				  nvfs_gpu.put(0, 0, pin->va, t);
 
 	if (r)
-		nvfs_note("the GPU driver refused to release 0x%llx + 0x%llx (%d)\n",
+		nvfs_warn("the GPU driver refused to release 0x%llx + 0x%llx (%d)\n",
 			  pin->va, pin->len, r);
 }
 
@@ -322,13 +342,13 @@ static int nvfs_gpu_check_dma(struct nvfs_mapping *m, const struct nvidia_p2p_dm
 
 	if (d->entries < m->pin.pages || d->page_size_type != NVIDIA_P2P_PAGE_SIZE_64KB ||
 	    !d->dma_addresses) {
-		nvfs_note("%s: the GPU driver mapped %u of %u pages (size class %u)\n",
+		nvfs_warn("%s: the GPU driver mapped %u of %u pages (size class %u)\n",
 			  pci_name(pdev), d->entries, m->pin.pages, d->page_size_type);
 		return -EIO;
 	}
 	for (i = 0; i < m->pin.pages; i++) {
 		if (!d->dma_addresses[i]) {
-			nvfs_note("%s: no DMA address for page %u of 0x%llx\n",
+			nvfs_warn("%s: no DMA address for page %u of 0x%llx\n",
 				  pci_name(pdev), i, m->pin.va);
 			return -EIO;
 		}
@@ -357,7 +377,7 @@ struct nvfs_peer_map *nvfs_gpu_map_peer(struct nvfs_mapping *m, struct pci_dev *
 	r = nvfs_gpu.dma_map(pdev, m->pin.table, &dma);
 	if (r || !dma) {
 		r = r < 0 ? r : -EIO;
-		nvfs_note("%s: nvidia_p2p_dma_map_pages refused: %d (is peer-to-peer possible between this drive and the GPU?)\n",
+		nvfs_warn("%s: nvidia_p2p_dma_map_pages refused: %d (is peer-to-peer possible between this drive and the GPU?)\n",
 			  pci_name(pdev), r);
 		goto free;
 	}

@@ -383,6 +383,8 @@ int nvfs_rw(struct nvfs_ioctl_ioargs *a, bool write)
 		nvfs_req_close(&rq);
 	}
 	nvfs_io_end(write, r, start);
+	nvfs_dbg("%s: fd %d, %llu bytes at %lld: %zd\n", nvfs_dir(write), a->fd, a->size,
+		 a->offset, r);
 	a->ioctl_return = r;
 	return r < 0 ? r : 0;
 }

@@ -11,7 +11,11 @@
 #include <linux/device.h>
 #include <linux/fs.h>
 #include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
 #include <linux/uaccess.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 #include "nvidia-fs.h"
 #include "log.h"
@@ -25,6 +29,43 @@
 static unsigned int nvfs_max_devices = NVFS_MAX_DEVICES;
 module_param_named(max_devices, nvfs_max_devices, uint, 0444);
 MODULE_PARM_DESC(max_devices, "number of device nodes, 1..16 (0: 16); read when loaded");
+
+static umode_t nvfs_dev_mode = 0666;
+static int nvfs_dev_mode_set(const char *val, const struct kernel_param *kp)
+{
+	unsigned int mode;
+
+	if (kstrtouint(val, 8, &mode) || mode & ~0777) {
+		nvfs_warn("dev_mode=%s: permission bits in octal, 0 to 777 (-EINVAL)\n", val);
+		return -EINVAL;
+	}
+	nvfs_dev_mode = mode;
+	return 0;
+}
+
+static int nvfs_dev_mode_get(char *buf, const struct kernel_param *kp)
+{
+	return sysfs_emit(buf, "%04o\n", nvfs_dev_mode);
+}
+
+static const struct kernel_param_ops nvfs_dev_mode_ops = {
+	.set = nvfs_dev_mode_set,
+	.get = nvfs_dev_mode_get,
+};
+module_param_cb(dev_mode, &nvfs_dev_mode_ops, NULL, 0444);
+MODULE_PARM_DESC(dev_mode, "permissions of the device nodes, octal (0666)");
+
+static unsigned int nvfs_dev_gid;
+module_param_named(dev_gid, nvfs_dev_gid, uint, 0444);
+MODULE_PARM_DESC(dev_gid, "group of the device nodes, a number (0)");
+
+bool nvfs_info_enabled = true;
+module_param_named(info_enabled, nvfs_info_enabled, bool, 0644);
+MODULE_PARM_DESC(info_enabled, "log why a call was refused, and which drivers are attached (1)");
+
+bool nvfs_dbg_enabled;
+module_param_named(dbg_enabled, nvfs_dbg_enabled, bool, 0644);
+MODULE_PARM_DESC(dbg_enabled, "log mappings and requests as well (0)");
 
 bool nvfs_rw_stats_enabled;
 module_param_named(rw_stats_enabled, nvfs_rw_stats_enabled, bool, 0644);
@@ -165,15 +206,49 @@ static const struct file_operations nvfs_fops = {
 	.compat_ioctl = compat_ptr_ioctl,	/* the structures are the same for 32 bits */
 };
 
-#ifdef HAVE_CLASS_DEVNODE_CONST
-static char *nvfs_devnode(const struct device *dev, umode_t *mode)
+/* for devtmpfs and, by the uevent, for udev */
+#ifdef HAVE_TYPE_DEVNODE_CONST
+static char *nvfs_devnode(const struct device *dev, umode_t *mode, kuid_t *uid, kgid_t *gid)
 #else
-static char *nvfs_devnode(struct device *dev, umode_t *mode)
+static char *nvfs_devnode(struct device *dev, umode_t *mode, kuid_t *uid, kgid_t *gid)
 #endif
 {
 	if (mode)
-		*mode = 0666;
+		*mode = nvfs_dev_mode;
+	if (gid)
+		*gid = make_kgid(&init_user_ns, nvfs_dev_gid);
 	return NULL;
+}
+
+static const struct device_type nvfs_device_type = {
+	.name = NVFS_NAME,
+	.devnode = nvfs_devnode,
+};
+
+static void nvfs_device_release(struct device *dev)
+{
+	kfree(dev);
+}
+
+/* device_create() knows no type, and a class cannot tell the group. 0 or -errno. */
+static int nvfs_device_add(unsigned int minor)
+{
+	struct device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	int r;
+
+	if (!dev)
+		return -ENOMEM;
+	device_initialize(dev);
+	dev->class = nvfs_class;
+	dev->type = &nvfs_device_type;
+	dev->devt = MKDEV(nvfs_major, minor);
+	dev->release = nvfs_device_release;
+	r = dev_set_name(dev, NVFS_NAME "%u", minor);
+	if (!r)
+		r = device_add(dev);
+	if (r)
+		put_device(dev);
+	return r;
 }
 
 static void nvfs_devices_exit(void)
@@ -188,10 +263,13 @@ static void nvfs_devices_exit(void)
 
 static int nvfs_devices_init(void)
 {
-	struct device *dev;
 	unsigned int i;
 	int r;
 
+	if (!gid_valid(make_kgid(&init_user_ns, nvfs_dev_gid))) {
+		nvfs_warn("dev_gid=%u is no group (-EINVAL)\n", nvfs_dev_gid);
+		return -EINVAL;
+	}
 	nvfs_device_count = min_t(unsigned int, nvfs_max_devices ?: NVFS_MAX_DEVICES,
 				  NVFS_MAX_DEVICES);
 	nvfs_major = register_chrdev(0, NVFS_NAME, &nvfs_fops);
@@ -206,14 +284,10 @@ static int nvfs_devices_init(void)
 		r = PTR_ERR(nvfs_class);
 		goto unregister;
 	}
-	nvfs_class->devnode = nvfs_devnode;
 	for (i = 0; i < nvfs_device_count; i++) {
-		dev = device_create(nvfs_class, NULL, MKDEV(nvfs_major, i), NULL, NVFS_NAME "%u",
-				    i);
-		if (IS_ERR(dev)) {
-			r = PTR_ERR(dev);
+		r = nvfs_device_add(i);
+		if (r)
 			goto destroy;
-		}
 	}
 	return 0;
 
@@ -230,13 +304,9 @@ static int __init nvfs_init(void)
 {
 	int r;
 
-	if (strcmp(nvfs_pin_mode, "auto") && strcmp(nvfs_pin_mode, "persistent") &&
-	    strcmp(nvfs_pin_mode, "callback")) {
-		nvfs_note("pin_mode=%s: one of auto, persistent, callback (-EINVAL)\n",
-			  nvfs_pin_mode);
-		return -EINVAL;
-	}
 	r = nvfs_topo_init();
+	if (!r)
+		r = nvfs_gpu_init();
 	if (r)
 		return r;
 	r = nvfs_mapping_init();

@@ -47,6 +47,8 @@ static void nvfs_mapping_unmap(struct nvfs_mapping *m)
 {
 	nvfs_peers_unmap(m);
 	nvfs_gpu_unpin(m);
+	nvfs_user_uncharge(m->user, NVFS_CHARGE_PINNED, m->charged);
+	m->charged = 0;
 	nvfs_carriers_free(m);
 	if (m->fence) {
 		unpin_user_pages_dirty_lock(&m->fence, 1, true);
@@ -59,11 +61,14 @@ static void nvfs_mapping_teardown(struct work_struct *work)
 	struct nvfs_mapping *m = container_of(work, struct nvfs_mapping, teardown);
 
 	if (m->mapped) {
+		nvfs_dbg("the mapping at 0x%lx is torn down\n", m->cpuvaddr);
 		nvfs_mapping_unmap(m);
 		nvfs_stat_inc(NVFS_ST_MAP_FREE);
 		nvfs_stat_dec(NVFS_ST_MAP_ACTIVE);
 	}
 	nvfs_stat_add(NVFS_ST_SHADOW_BYTES, -(s64)m->vma_size);
+	nvfs_user_uncharge(m->user, NVFS_CHARGE_SHADOW, m->vma_size);
+	nvfs_user_put(m->user);
 	kfree_rcu(m, rcu);
 }
 
@@ -226,6 +231,12 @@ int nvfs_mmap(struct file *file, struct vm_area_struct *vma)
 	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	if (!m)
 		goto err;
+	m->user = nvfs_user_get();
+	if (!m->user)
+		goto free;
+	r = nvfs_user_charge(m->user, NVFS_CHARGE_SHADOW, len);
+	if (r)
+		goto put_user;
 	m->mm = vma->vm_mm;
 	m->cpuvaddr = vma->vm_start;
 	m->vma_size = len;
@@ -247,6 +258,10 @@ int nvfs_mmap(struct file *file, struct vm_area_struct *vma)
 	nvfs_stat_inc(NVFS_ST_MMAP_OK);
 	nvfs_stat_add(NVFS_ST_SHADOW_BYTES, len);
 	return 0;
+put_user:
+	nvfs_user_put(m->user);
+free:
+	kfree(m);
 err:
 	nvfs_stat_inc(NVFS_ST_MMAP_ERR);
 	return r;
@@ -274,6 +289,15 @@ static int nvfs_map_check(const struct nvfs_mapping *m, const struct nvfs_ioctl_
 		return -EINVAL;
 	}
 	return 0;
+}
+
+static int nvfs_charge_pin(struct nvfs_mapping *m, u64 bytes)
+{
+	int r = nvfs_user_charge(m->user, NVFS_CHARGE_PINNED, bytes);
+
+	if (!r)
+		m->charged = bytes;
+	return r;
 }
 
 static int nvfs_pin_fence(struct nvfs_mapping *m, u64 addr)
@@ -332,6 +356,8 @@ int nvfs_map(struct nvfs_ioctl_map *a)
 	if (!r)
 		r = nvfs_carriers_alloc(m, a->sbuf_block);
 	if (!r)
+		r = nvfs_charge_pin(m, pin_len);
+	if (!r)
 		r = nvfs_gpu_pin(m, pin_va, pin_len);
 	if (!r)
 		r = nvfs_peers_map(m);
@@ -352,6 +378,8 @@ int nvfs_map(struct nvfs_ioctl_map *a)
 	} else {
 		m->mapped = true;
 		nvfs_stat_inc(NVFS_ST_MAP_ACTIVE);
+		nvfs_dbg("MAP: 0x%lx stands for 0x%llx + %lld, %s pin\n", m->cpuvaddr, a->gpuvaddr,
+			 a->size, m->pin.persistent ? "persistent" : "callback");
 	}
 put:
 	nvfs_mapping_put(m);

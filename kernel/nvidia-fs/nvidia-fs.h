@@ -72,6 +72,9 @@ enum nvfs_state {
 	NVFS_CLOSED,
 };
 
+/* what a user has, in bytes, and what is limited */
+enum nvfs_charge { NVFS_CHARGE_SHADOW, NVFS_CHARGE_PINNED, NVFS_CHARGES };
+
 struct bio_vec;
 struct nvfs_mapping;
 
@@ -114,6 +117,7 @@ struct nvfs_mapping {
 	struct mm_struct *mm;		/* compared, never dereferenced */
 	unsigned long cpuvaddr;
 	size_t vma_size;
+	struct nvfs_user *user;		/* who made it, charged with vma_size */
 	struct hlist_node node;		/* nvfs_hash; nvfs_hash_lock, RCU */
 	struct kref ref;		/* the VMA, each request, each mapped segment */
 	struct rcu_head rcu;
@@ -134,6 +138,7 @@ struct nvfs_mapping {
 	u64 size;			/* GPU buffer, bytes */
 	u32 page_off;			/* its start inside the first GPU page */
 	struct nvfs_pin pin;
+	u64 charged;			/* of the pin, bytes, to `user` */
 	bool is_bounce;
 	struct nvfs_gpustat *gpu;	/* where its bytes are counted, or NULL */
 	struct page *fence;		/* pinned user page, or NULL */
@@ -183,6 +188,7 @@ void nvfs_blocks_witness(struct nvfs_mapping *m, u32 first, size_t len, struct n
 void *nvfs_block_addr(const struct nvfs_mapping *m, u32 blk);
 
 /* gpu.c: the only file that calls nvidia_p2p_* */
+int nvfs_gpu_init(void);
 int nvfs_gpu_get(void);
 void nvfs_gpu_put(void);
 int nvfs_gpu_pin(struct nvfs_mapping *m, u64 va, u64 len);
@@ -265,6 +271,14 @@ void nvfs_gpustat_used(struct nvfs_mapping *m, u64 slots);
 u64 nvfs_gpustat_count(struct pci_dev *gpu, struct pci_dev *peer);
 void nvfs_gpustat_reset(void);
 void nvfs_gpustats_show(struct seq_file *s);
+
+/* user.c: what each user has */
+struct nvfs_user;
+struct nvfs_user *nvfs_user_get(void);
+void nvfs_user_put(struct nvfs_user *u);
+int nvfs_user_charge(struct nvfs_user *u, enum nvfs_charge what, u64 bytes);
+void nvfs_user_uncharge(struct nvfs_user *u, enum nvfs_charge what, u64 bytes);
+void nvfs_users_show(struct seq_file *s);
 
 /* proc.c */
 int nvfs_proc_init(void);

@@ -72,7 +72,7 @@ static void nvfs_peer_add(struct pci_dev *pdev)
 			break;
 	p = i < NVFS_MAX_PEERS ? kzalloc(sizeof(*p), GFP_KERNEL) : NULL;
 	if (!p) {
-		nvfs_note("%s: not used for direct I/O: %s\n", pci_name(pdev),
+		nvfs_warn("%s: not used for direct I/O: %s\n", pci_name(pdev),
 			  i < NVFS_MAX_PEERS ? "out of memory" : "more drives than NVFS_MAX_PEERS");
 		goto out;
 	}
@@ -122,7 +122,7 @@ static void nvfs_peer_del(struct pci_dev *pdev, bool last)
 	if (!nvfs_peer_drained(p, NVFS_DRAIN_MS)) {
 		if (!last)
 			goto out;
-		nvfs_note("%s: %d segments were never given back by its driver; their GPU mappings stay\n",
+		nvfs_warn("%s: %d segments were never given back by its driver; their GPU mappings stay\n",
 			  pci_name(pdev), atomic_read(&p->segments));
 		goto out;
 	}

@@ -53,6 +53,12 @@ static int opengds_show(struct seq_file *s, void *v)
 	return nvfs_ways_show(s);
 }
 
+static int users_show(struct seq_file *s, void *v)
+{
+	nvfs_users_show(s);
+	return 0;
+}
+
 static int stats_show(struct seq_file *s, void *v)
 {
 	nvfs_stats_show(s);
@@ -93,6 +99,7 @@ int nvfs_proc_init(void)
 	    proc_create_single("peer_affinity", 0444, nvfs_proc, peer_affinity_show) &&
 	    proc_create_single("bridges", 0444, nvfs_proc, bridges_show) &&
 	    proc_create_single("opengds", 0444, nvfs_proc, opengds_show) &&
+	    proc_create_single("users", 0400, nvfs_proc, users_show) &&
 	    proc_create("stats", 0444, nvfs_proc, &stats_ops))
 		return 0;
 	nvfs_proc_exit();

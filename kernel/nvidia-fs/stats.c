@@ -11,6 +11,7 @@
 #include <linux/time64.h>
 
 #include "nvidia-fs.h"
+#include "log.h"
 
 #define NVFS_STATS_VERSION "4.0"
 #define NVFS_GDS_VERSION "1.17.1.22"	/* the release whose ABI this is */
@@ -142,7 +143,8 @@ void nvfs_stats_show(struct seq_file *s)
 	seq_printf(s, "IO stats: %s, peer IO stats: %s\n",
 		   nvfs_rw_stats_enabled ? "Enabled" : "Disabled",
 		   nvfs_peer_stats_enabled ? "Enabled" : "Disabled");
-	seq_puts(s, "Logging level: info\n\n");
+	seq_printf(s, "Logging level: %s\n\n",
+		   nvfs_dbg_enabled ? "debug" : nvfs_info_enabled ? "info" : "warn");
 	seq_printf(s, "Active Shadow-Buffer (MiB): %lld\n",
 		   nvfs_stat_sum(NVFS_ST_SHADOW_BYTES) >> 20);
 	seq_printf(s, "Active Process: %lld\n",

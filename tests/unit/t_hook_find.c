@@ -19,6 +19,7 @@ struct nvfs_dma_rw_ops nvfs_v1_nvme_ops = { .ft_bmap = 0xf };
 struct nvfs_dma_rw_ops nvfs_v1_ops = { .ft_bmap = 0xf };
 struct nvfs_dma_rw_blk_iter_ops nvfs_v2_ops = { .ft_bmap = NVFS_FT_V2 };
 
+bool nvfs_info_enabled = true, nvfs_dbg_enabled;
 static char out[4096];
 
 void seq_printf(struct seq_file *s, const char *fmt, ...)
