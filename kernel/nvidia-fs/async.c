@@ -36,6 +36,7 @@
 #include <linux/uio.h>
 
 #include "nvidia-fs.h"
+#include "fault.h"
 #include "io.h"
 #include "log.h"
 
@@ -194,6 +195,8 @@ static ssize_t nvfs_async_start(struct nvfs_async *x)
 	kb->ki_complete = nvfs_async_complete;
 	kb->ki_pos = x->rq.pos;
 	kb->ki_flags |= IOCB_DIRECT;
+	if (nvfs_fault(NVFS_FAULT_VERIFY_AREA))
+		return -EIO;
 	if (!x->rq.write)
 		return vfs_iocb_iter_read(file, kb, &iter);
 	kb->ki_flags |= IOCB_WRITE;

@@ -20,6 +20,7 @@
 #include <linux/xarray.h>
 
 #include "nvidia-fs.h"
+#include "fault.h"
 #include "io.h"
 #include "sectors.h"
 
@@ -95,6 +96,8 @@ int nvfs_carriers_alloc(struct nvfs_mapping *m, u32 nblocks)
 	while (done < pages) {
 		while ((1u << order) > pages - done)
 			order--;
+		if (nvfs_fault(NVFS_FAULT_SHADOW_PAGES))
+			return -ENOMEM;
 		r = nvfs_carrier_add(m, done * NVFS_BLOCKS_PER_PAGE, order);
 		if (r == -ENOMEM && order) {
 			order--;	/* fragmented memory: smaller ones do, only slower */

@@ -19,6 +19,7 @@
 #include <linux/slab.h>
 
 #include "nvidia-fs.h"
+#include "fault.h"
 #include "log.h"
 
 /* blocks of a pin are numbered with 32 bits, and one number means none */
@@ -281,7 +282,7 @@ int nvfs_gpu_pin(struct nvfs_mapping *m, u64 va, u64 len)
 			 r == -ENOMEM ? " (BAR1 is full)" : "");
 		goto put_ops;
 	}
-	r = nvfs_gpu_check_table(t, pin->pages);
+	r = nvfs_fault(NVFS_FAULT_P2P_PAGE) ? -EINVAL : nvfs_gpu_check_table(t, pin->pages);
 	if (r)
 		goto put_pages;
 	r = -ENOMEM;

@@ -12,6 +12,7 @@
 #include <linux/scatterlist.h>
 
 #include "nvidia-fs.h"
+#include "fault.h"
 #include "hook.h"
 
 /* the list being built, and the segment that may still grow */
@@ -145,7 +146,7 @@ static int nvfs_v1_map_one(struct nvfs_peer *peer, struct scatterlist *sg)
 	}
 	page = pl.gpu_off >> NVFS_GPU_PAGE_SHIFT;
 	last = (pl.gpu_off + sg->length - 1) >> NVFS_GPU_PAGE_SHIFT;
-	if (last >= pl.m->pin.pages || last >= pm->run_end[page] ||
+	if (nvfs_fault(NVFS_FAULT_DMA) || last >= pl.m->pin.pages || last >= pm->run_end[page] ||
 	    !nvfs_place_owned(&pl, sg->length))
 		return NVFS_IO_ERR;
 	sg_dma_address(sg) = pm->dma->dma_addresses[page] +

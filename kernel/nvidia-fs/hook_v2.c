@@ -14,6 +14,7 @@
 #include <linux/blk-mq.h>
 
 #include "nvidia-fs.h"
+#include "fault.h"
 #include "hook.h"
 
 #ifdef HAVE_BLK_DMA_ITER
@@ -109,7 +110,7 @@ static int nvfs_v2_give(struct device *dev, struct nvfs_mapping *m, struct blk_d
 	}
 	/* counted first: who drains the peer waits for what it does not see yet */
 	atomic_inc(&peer->segments);
-	r = nvfs_v2_piece(peer, iter);
+	r = nvfs_fault(NVFS_FAULT_DMA) ? NVFS_IO_ERR : nvfs_v2_piece(peer, iter);
 	if (r == 1) {
 		kref_get(&m->ref);	/* its own request holds one, so this never finds zero */
 		return 1;

@@ -20,6 +20,7 @@
 #include <linux/uio.h>
 
 #include "nvidia-fs.h"
+#include "fault.h"
 #include "io.h"
 #include "log.h"
 
@@ -142,6 +143,8 @@ ssize_t nvfs_submit(const struct nvfs_req *rq, struct bio_vec *bv, u32 nbv, size
 	init_sync_kiocb(&kb, rq->file);
 	kb.ki_pos = rq->pos;
 	kb.ki_flags |= IOCB_DIRECT;	/* whatever fcntl() did since the check */
+	if (nvfs_fault(NVFS_FAULT_VERIFY_AREA))
+		return -EIO;
 	if (!rq->write)
 		return vfs_iocb_iter_read(rq->file, &kb, &iter);
 #ifndef HAVE_KIOCB_START_WRITE

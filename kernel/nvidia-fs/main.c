@@ -18,6 +18,7 @@
 #include <linux/user_namespace.h>
 
 #include "nvidia-fs.h"
+#include "fault.h"
 #include "log.h"
 
 #if PAGE_SHIFT != NVFS_BLOCK_SHIFT
@@ -327,6 +328,7 @@ static int __init nvfs_init(void)
 	r = nvfs_devices_init();	/* last: from here on there are users */
 	if (r)
 		goto proc;
+	nvfs_faults_init();
 	nvfs_note("OpenGDS " NVFS_VERSION_STRING ", %u nodes\n", nvfs_device_count);
 	return 0;
 
@@ -345,6 +347,7 @@ mapping:
 
 static void __exit nvfs_exit(void)
 {
+	nvfs_faults_exit();
 	nvfs_devices_exit();
 	nvfs_mapping_flush();
 	nvfs_proc_exit();

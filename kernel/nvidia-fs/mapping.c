@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "nvidia-fs.h"
+#include "fault.h"
 #include "log.h"
 
 static DEFINE_HASHTABLE(nvfs_hash, 12);		/* by (mm, cpuvaddr) */
@@ -90,6 +91,10 @@ bool nvfs_mapping_enter(struct nvfs_mapping *m, enum nvfs_state *why)
 {
 	bool ok;
 
+	if (nvfs_fault(NVFS_FAULT_TRANSIT)) {
+		*why = NVFS_REVOKED;
+		return false;
+	}
 	spin_lock(&m->lock);
 	ok = m->state == NVFS_READY;
 	if (ok)
@@ -176,7 +181,8 @@ static vm_fault_t nvfs_vma_fault(struct vm_fault *vmf)
 	page = alloc_page(GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT);
 	if (!page)
 		return VM_FAULT_OOM;
-	r = vm_insert_page(vmf->vma, vmf->address & PAGE_MASK, page);
+	r = nvfs_fault(NVFS_FAULT_INSERT_PAGE) ? -EFAULT :
+	    vm_insert_page(vmf->vma, vmf->address & PAGE_MASK, page);
 	put_page(page);
 	if (r && r != -EBUSY)		/* -EBUSY: another thread was quicker */
 		return r == -ENOMEM ? VM_FAULT_OOM : VM_FAULT_SIGBUS;
@@ -303,8 +309,10 @@ static int nvfs_charge_pin(struct nvfs_mapping *m, u64 bytes)
 static int nvfs_pin_fence(struct nvfs_mapping *m, u64 addr)
 {
 	struct page *page;
-	int r = pin_user_pages_fast(addr, 1, FOLL_WRITE | FOLL_LONGTERM, &page);
+	int r = -EFAULT;
 
+	if (!nvfs_fault(NVFS_FAULT_FENCE_PAGE))
+		r = pin_user_pages_fast(addr, 1, FOLL_WRITE | FOLL_LONGTERM, &page);
 	if (r != 1) {
 		nvfs_say("MAP: the fence page 0x%llx is not writable memory (%d)\n", addr, r);
 		return r < 0 ? r : -EFAULT;
@@ -361,6 +369,8 @@ int nvfs_map(struct nvfs_ioctl_map *a)
 		r = nvfs_gpu_pin(m, pin_va, pin_len);
 	if (!r)
 		r = nvfs_peers_map(m);
+	if (!r && nvfs_fault(NVFS_FAULT_TRANSIT))
+		r = -EIO;
 
 	spin_lock(&m->lock);
 	if (!r && m->state == NVFS_REVOKED)

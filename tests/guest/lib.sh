@@ -191,6 +191,21 @@ t_umount() {
 	t_mounts=(${keep[@]+"${keep[@]}"})
 }
 
+# debugfs, which is gone again at the end
+t_debugfs() {
+	mountpoint -q /sys/kernel/debug && return 0
+	mount -t debugfs debugfs /sys/kernel/debug || t_skip "kernel $OPENGDS_KERNEL has no debugfs"
+	t_mounts+=(/sys/kernel/debug)
+}
+
+# tracefs, likewise
+t_tracefs() {
+	[ ! -d /sys/kernel/tracing/events ] || return 0
+	mount -t tracefs tracefs /sys/kernel/tracing ||
+		t_skip "kernel $OPENGDS_KERNEL has no tracefs"
+	t_mounts+=(/sys/kernel/tracing)
+}
+
 # t_run TEXT COMMAND...: its output shown when it fails
 t_run() {
 	local text=$1 status=0
