@@ -39,6 +39,7 @@
 #include "fault.h"
 #include "io.h"
 #include "log.h"
+#include "trace.h"
 
 struct nvfs_async {
 	struct nvfs_req rq;
@@ -195,6 +196,7 @@ static ssize_t nvfs_async_start(struct nvfs_async *x)
 	kb->ki_complete = nvfs_async_complete;
 	kb->ki_pos = x->rq.pos;
 	kb->ki_flags |= IOCB_DIRECT;
+	trace_nvfs_submit(&x->rq, x->len, true);
 	if (nvfs_fault(NVFS_FAULT_VERIFY_AREA))
 		return -EIO;
 	if (!x->rq.write)

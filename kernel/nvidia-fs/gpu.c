@@ -21,6 +21,7 @@
 #include "nvidia-fs.h"
 #include "fault.h"
 #include "log.h"
+#include "trace.h"
 
 /* blocks of a pin are numbered with 32 bits, and one number means none */
 #define NVFS_MAX_PIN ((u64)S32_MAX << NVFS_BLOCK_SHIFT)
@@ -142,6 +143,7 @@ static void nvfs_gpu_free_callback(void *data)
 	struct nvfs_mapping *m = data;
 
 	nvfs_stat_inc(NVFS_ST_CALLBACK);
+	trace_nvfs_die(m, NVFS_DEATH_FREED);
 	nvfs_dbg("the GPU memory of the mapping at 0x%lx is freed\n", m->cpuvaddr);
 	spin_lock(&m->lock);
 	m->pin.gone = true;

@@ -14,6 +14,7 @@
 #include "nvidia-fs.h"
 #include "fault.h"
 #include "hook.h"
+#include "trace.h"
 
 /* the list being built, and the segment that may still grow */
 struct nvfs_sg_walk {
@@ -129,7 +130,7 @@ static int nvfs_v1_map_sg_any(struct request_queue *q, struct request *req,
 }
 
 /* RCU read lock held. 0, NVFS_BAD_REQ for host memory, NVFS_IO_ERR */
-static int nvfs_v1_map_one(struct nvfs_peer *peer, struct scatterlist *sg)
+static int nvfs_v1_map_one(struct device *dev, struct nvfs_peer *peer, struct scatterlist *sg)
 {
 	struct nvfs_peer_map *pm;
 	struct nvfs_place pl;
@@ -155,13 +156,15 @@ static int nvfs_v1_map_one(struct nvfs_peer *peer, struct scatterlist *sg)
 	kref_get(&pl.m->ref);	/* the request holds one, so this never finds zero */
 	nvfs_blocks_mark(pl.m, pl.pos, sg->length);
 	nvfs_blocks_by(pl.m, pl.pos, sg->length, peer->slot);
+	trace_nvfs_dma_map(dev, pl.m, pl.gpu_off, sg->length, sg_dma_address(sg));
 	return 0;
 }
 
-static void nvfs_v1_unmap_one(struct scatterlist *sg)
+static void nvfs_v1_unmap_one(struct device *dev, struct scatterlist *sg)
 {
 	const struct nvfs_carrier *c = nvfs_carrier_find(sg_page(sg));
 
+	trace_nvfs_dma_unmap(dev, c->m, sg_dma_len(sg), sg_dma_address(sg));
 	nvfs_mapping_put(c->m);
 }
 
@@ -178,7 +181,8 @@ static bool nvfs_v1_any(struct scatterlist *sgl, int nents)
 }
 
 /* All entries mapped: 0. None of GPU memory: NVFS_BAD_REQ. Else NVFS_IO_ERR, none is held. */
-static int nvfs_v1_map_all(struct nvfs_peer *peer, struct scatterlist *sgl, int nents)
+static int nvfs_v1_map_all(struct device *dev, struct nvfs_peer *peer,
+			   struct scatterlist *sgl, int nents)
 {
 	struct scatterlist *sg;
 	int i, j, r = 0;
@@ -186,14 +190,14 @@ static int nvfs_v1_map_all(struct nvfs_peer *peer, struct scatterlist *sgl, int 
 	/* counted first: who drains the peer waits for what it does not see yet */
 	atomic_add(nents, &peer->segments);
 	for_each_sg(sgl, sg, nents, i) {
-		r = nvfs_v1_map_one(peer, sg);
+		r = nvfs_v1_map_one(dev, peer, sg);
 		if (r)
 			break;
 	}
 	if (!r)
 		return 0;
 	for_each_sg(sgl, sg, i, j)
-		nvfs_v1_unmap_one(sg);
+		nvfs_v1_unmap_one(dev, sg);
 	atomic_sub(nents, &peer->segments);
 	if (r == NVFS_BAD_REQ && nvfs_v1_any(sgl, nents)) {
 		nvfs_stat_inc(NVFS_ST_MIXED);
@@ -214,7 +218,7 @@ static int nvfs_v1_dma_map(struct device *dev, struct scatterlist *sgl, int nent
 	rcu_read_lock();
 	peer = nvfs_peer_find(dev);
 	if (peer && !READ_ONCE(peer->dead)) {
-		r = nvfs_v1_map_all(peer, sgl, nents);
+		r = nvfs_v1_map_all(dev, peer, sgl, nents);
 	} else if (!nvfs_v1_any(sgl, nents)) {
 		r = NVFS_BAD_REQ;
 	} else {
@@ -238,7 +242,7 @@ static int nvfs_v1_dma_unmap(struct device *dev, struct scatterlist *sgl, int ne
 	for_each_sg(sgl, sg, nents, i) {
 		if (!nvfs_carrier_find(sg_page(sg)))
 			continue;
-		nvfs_v1_unmap_one(sg);
+		nvfs_v1_unmap_one(dev, sg);
 		n++;
 	}
 	if (n) {

@@ -16,6 +16,7 @@
 #include "nvidia-fs.h"
 #include "fault.h"
 #include "hook.h"
+#include "trace.h"
 
 #ifdef HAVE_BLK_DMA_ITER
 #include <linux/blk-mq-dma.h>
@@ -56,11 +57,12 @@ static int nvfs_v2_begin(struct nvfs_peer *peer, const struct nvfs_place *pl,
 
 /*
  * The next piece: from the iterator's place on, as long as mapping, block and GPU address
- * go on. 1, 0 at the end, NVFS_BAD_REQ at host memory, NVFS_IO_ERR. RCU read lock held.
+ * go on. 1 (and *end, just past it), 0 at the end, NVFS_BAD_REQ at host memory, NVFS_IO_ERR.
+ * RCU read lock held.
  */
-static int nvfs_v2_piece(struct nvfs_peer *peer, struct blk_dma_iter *iter)
+static int nvfs_v2_piece(struct nvfs_peer *peer, struct blk_dma_iter *iter, struct nvfs_place *end)
 {
-	struct nvfs_place pl, end = { };
+	struct nvfs_place pl;
 	u64 run_end = 0, n;
 	struct bio_vec bv;
 	int r;
@@ -74,7 +76,7 @@ static int nvfs_v2_piece(struct nvfs_peer *peer, struct blk_dma_iter *iter)
 			r = nvfs_v2_begin(peer, &pl, iter, &run_end);
 			if (r)
 				return r;
-		} else if (pl.m != end.m || pl.pos != end.pos || pl.gpu_off != end.gpu_off ||
+		} else if (pl.m != end->m || pl.pos != end->pos || pl.gpu_off != end->gpu_off ||
 			   pl.gpu_off >= run_end) {
 			return 1;
 		}
@@ -87,9 +89,9 @@ static int nvfs_v2_piece(struct nvfs_peer *peer, struct blk_dma_iter *iter)
 		nvfs_blocks_by(pl.m, pl.pos, n, peer->slot);
 		bvec_iter_advance(iter->iter.bvecs, &iter->iter.iter, n);
 		iter->len += n;
-		end = pl;
-		end.pos += n;
-		end.gpu_off += n;
+		*end = pl;
+		end->pos += n;
+		end->gpu_off += n;
 	}
 	return iter->len ? 1 : 0;
 }
@@ -101,6 +103,7 @@ static int nvfs_v2_piece(struct nvfs_peer *peer, struct blk_dma_iter *iter)
 static int nvfs_v2_give(struct device *dev, struct nvfs_mapping *m, struct blk_dma_iter *iter)
 {
 	struct nvfs_peer *peer = nvfs_peer_find(dev);
+	struct nvfs_place end = { };
 	int r;
 
 	if (!peer || READ_ONCE(peer->dead)) {
@@ -110,9 +113,10 @@ static int nvfs_v2_give(struct device *dev, struct nvfs_mapping *m, struct blk_d
 	}
 	/* counted first: who drains the peer waits for what it does not see yet */
 	atomic_inc(&peer->segments);
-	r = nvfs_fault(NVFS_FAULT_DMA) ? NVFS_IO_ERR : nvfs_v2_piece(peer, iter);
+	r = nvfs_fault(NVFS_FAULT_DMA) ? NVFS_IO_ERR : nvfs_v2_piece(peer, iter, &end);
 	if (r == 1) {
 		kref_get(&m->ref);	/* its own request holds one, so this never finds zero */
+		trace_nvfs_dma_map(dev, end.m, end.gpu_off - iter->len, iter->len, iter->addr);
 		return 1;
 	}
 	atomic_dec(&peer->segments);
@@ -186,6 +190,7 @@ static int nvfs_v2_unmap_page(struct device *dev, void *cookie, dma_addr_t addr,
 	if (peer)
 		atomic_dec(&peer->segments);
 	rcu_read_unlock();
+	trace_nvfs_dma_unmap(dev, cookie, size, addr);
 	nvfs_mapping_put(cookie);
 	return 0;
 }

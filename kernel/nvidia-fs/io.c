@@ -23,6 +23,7 @@
 #include "fault.h"
 #include "io.h"
 #include "log.h"
+#include "trace.h"
 
 const char *nvfs_dir(bool write)
 {
@@ -143,6 +144,7 @@ ssize_t nvfs_submit(const struct nvfs_req *rq, struct bio_vec *bv, u32 nbv, size
 	init_sync_kiocb(&kb, rq->file);
 	kb.ki_pos = rq->pos;
 	kb.ki_flags |= IOCB_DIRECT;	/* whatever fcntl() did since the check */
+	trace_nvfs_submit(rq, len, false);
 	if (nvfs_fault(NVFS_FAULT_VERIFY_AREA))
 		return -EIO;
 	if (!rq->write)
@@ -203,6 +205,7 @@ ssize_t nvfs_window_end(const struct nvfs_req *rq, struct nvfs_window *w, ssize_
 		r = nvfs_repair(rq, first, r, bad, regions);
 	}
 give:
+	trace_nvfs_complete(rq, r);
 	nvfs_blocks_give(m, first, n);
 	return r;
 }

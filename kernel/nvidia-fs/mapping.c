@@ -16,6 +16,7 @@
 #include "nvidia-fs.h"
 #include "fault.h"
 #include "log.h"
+#include "trace.h"
 
 static DEFINE_HASHTABLE(nvfs_hash, 12);		/* by (mm, cpuvaddr) */
 static DEFINE_SPINLOCK(nvfs_hash_lock);		/* writers; readers use RCU */
@@ -61,6 +62,7 @@ static void nvfs_mapping_teardown(struct work_struct *work)
 {
 	struct nvfs_mapping *m = container_of(work, struct nvfs_mapping, teardown);
 
+	trace_nvfs_die(m, NVFS_DEATH_GONE);
 	if (m->mapped) {
 		nvfs_dbg("the mapping at 0x%lx is torn down\n", m->cpuvaddr);
 		nvfs_mapping_unmap(m);
@@ -127,12 +129,12 @@ static void nvfs_vma_open(struct vm_area_struct *vma)
  * It takes no new request, and nobody finds it any more. Drops the VMA's reference. UNMAP
  * does not come between a MAP: -EBUSY, and nothing is done. mmap_lock held for writing.
  */
-static int nvfs_mapping_close(struct nvfs_mapping *m, bool unmap)
+static int nvfs_mapping_close(struct nvfs_mapping *m, enum nvfs_death why)
 {
 	int r = 0;
 
 	spin_lock(&m->lock);
-	if (unmap && m->state == NVFS_INIT)
+	if (why == NVFS_DEATH_UNMAP && m->state == NVFS_INIT)
 		r = -EBUSY;
 	else
 		m->state = NVFS_CLOSED;
@@ -140,6 +142,7 @@ static int nvfs_mapping_close(struct nvfs_mapping *m, bool unmap)
 	if (r)
 		return r;
 
+	trace_nvfs_die(m, why);
 	nvfs_stat_inc(NVFS_ST_MUNMAP);
 	spin_lock(&nvfs_hash_lock);
 	hash_del_rcu(&m->node);
@@ -155,7 +158,7 @@ static void nvfs_vma_close(struct vm_area_struct *vma)
 
 	vma->vm_private_data = NULL;
 	if (m)
-		nvfs_mapping_close(m, false);
+		nvfs_mapping_close(m, NVFS_DEATH_MUNMAP);
 }
 
 /* The handle is one piece: an unmap or mprotect of a part of it is refused. */
@@ -391,6 +394,7 @@ int nvfs_map(struct nvfs_ioctl_map *a)
 		nvfs_dbg("MAP: 0x%lx stands for 0x%llx + %lld, %s pin\n", m->cpuvaddr, a->gpuvaddr,
 			 a->size, m->pin.persistent ? "persistent" : "callback");
 	}
+	trace_nvfs_map(m, a->gpuvaddr, r);
 put:
 	nvfs_mapping_put(m);
 out:
@@ -409,7 +413,7 @@ static int nvfs_unmap_vma(struct nvfs_mapping *m)
 		return -EINTR;
 	vma = find_vma(mm, m->cpuvaddr);
 	if (vma && vma->vm_ops == &nvfs_vm_ops && vma->vm_private_data == m) {
-		r = nvfs_mapping_close(m, true);
+		r = nvfs_mapping_close(m, NVFS_DEATH_UNMAP);
 		if (!r)
 			vma->vm_private_data = NULL;
 	}

@@ -29,6 +29,7 @@
 #include "nvidia-fs.h"
 #include "log.h"
 #include "sectors.h"
+#include "trace.h"
 
 #define NVFS_BAR_PIECE SZ_1M		/* mapped at a time */
 #define NVFS_HOST_ORDER 6		/* host pages of one step: 256 KiB where a page has 4 */
@@ -167,6 +168,7 @@ static ssize_t nvfs_host_step(const struct nvfs_req *rq, struct nvfs_bar *bar, s
 	}
 	bvec_set_page(&bv, page, len, 0);
 	r = nvfs_submit(rq, &bv, 1, len);
+	trace_nvfs_complete(rq, r);
 	if (r > 0 && !rq->write) {
 		int err = nvfs_bar_copy(bar, rq->gpu_off, host, r, true);
 
