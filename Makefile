@@ -27,6 +27,7 @@ help:
 	@echo 'make check-long    the long form of the guest tests            [KERNEL=6.12]'
 	@echo 'make check-mutants each mutant must turn its test red'
 	@echo 'make check-style   style checks'
+	@echo 'make check-static  checkpatch, sparse and W=1 for the modules, on 6.1, 6.12 and 7'
 	@echo 'make fuzz          a million random ioctls on the debug kernel'
 	@echo 'make bench         direct against O_DIRECT into host memory   [KERNEL=6.12]'
 	@echo 'make bench-threads the same with 1 to 32 threads, with a mapping each and with one for all'
@@ -57,7 +58,8 @@ modules: setup
 demo: setup
 	@tests/demo --kernel $(KERNEL) --topology $(TOPOLOGY) --iommu $(IOMMU)
 
-.PHONY: check check-unit check-guest check-kernels check-debug check-long check-mutants check-style
+.PHONY: check check-unit check-guest check-kernels check-debug check-long check-mutants check-style \
+	check-static
 check: setup
 	@tests/run --style --unit --guest --kernel 6.12 --kernel 7 --core --demo --mutant $(MUTANT)
 
@@ -82,6 +84,9 @@ check-mutants: setup
 
 check-style: setup
 	@tools/check
+
+check-static: setup
+	@tools/check-static
 
 .PHONY: fuzz bench bench-threads bench-host nvme-patch
 fuzz: setup

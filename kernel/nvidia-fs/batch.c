@@ -32,7 +32,8 @@ static int nvfs_entry_prepare(struct nvfs_entry *e)
 	int r;
 
 	if (op != NVFS_IO_OP_READ && op != NVFS_IO_OP_WRITE) {
-		nvfs_say("BATCH_IO: operation %u is neither read (0) nor write (1) (-EINVAL)\n", op);
+		nvfs_say("BATCH_IO: operation %u is neither read (0) nor write (1) (-EINVAL)\n",
+			 op);
 		return -EINVAL;
 	}
 	e->write = op == NVFS_IO_OP_WRITE;

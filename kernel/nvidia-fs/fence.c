@@ -30,7 +30,7 @@ void nvfs_fence_signal(struct nvfs_mapping *m, s64 result, u64 value)
 	struct nvfs_fence_page *f = kmap_local_page(m->fence);
 
 	WRITE_ONCE(f->result, result);
-	wmb();
+	wmb();		/* who sees the value sees the result, the GPU as well */
 	WRITE_ONCE(f->end_fence_val, value);
 	kunmap_local(f);
 }

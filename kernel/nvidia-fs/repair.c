@@ -51,7 +51,7 @@ static void nvfs_bar_close(struct nvfs_bar *b)
 	if (!b->io)
 		return;
 	if (b->stored) {
-		wmb();
+		wmb();	/* empties the buffers that combine stores */
 		(void)readl(b->io);
 	}
 	iounmap(b->io);

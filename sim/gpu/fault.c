@@ -12,7 +12,7 @@
 #include "nv_p2p_abi.h"
 
 struct gpu_fault_order {
-	spinlock_t lock;
+	spinlock_t lock;	/* all below; taken in any context */
 	int times;		/* lock */
 	int error;		/* lock; positive */
 };

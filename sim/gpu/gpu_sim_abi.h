@@ -36,8 +36,10 @@
 /* What VRAM that belongs to nobody holds, as little-endian 64-bit words. */
 #define GPU_SIM_POISON 0xbadc0ffee0ddf00dULL
 
-/* How the 64-KiB pages of one allocation lie in VRAM. A card whose free pages do not
- * allow the pattern deviates from it rather than fail; GPU_SIM_WHERE tells the truth. */
+/*
+ * How the 64-KiB pages of one allocation lie in VRAM. A card whose free pages do not
+ * allow the pattern deviates from it rather than fail; GPU_SIM_WHERE tells the truth.
+ */
 enum gpu_sim_pattern {
 	GPU_SIM_DEFAULT = 0,	/* what SET_PATTERN chose for this file, else CONTIG */
 	GPU_SIM_CONTIG = 1,	/* one run */

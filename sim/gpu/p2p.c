@@ -40,7 +40,7 @@ struct gpu_pin {
 	void *data;
 	struct nvidia_p2p_page *page;		/* table.pages points into it */
 
-	struct mutex lock;
+	struct mutex lock;			/* maps */
 	struct list_head maps;			/* lock */
 };
 
@@ -153,8 +153,10 @@ static bool gpu_pin_unlist(struct gpu_pin *pin)
 	return gpu_mem_unuse(pin->mem);
 }
 
-/* The memory goes away: tell the holders of callback pins and drop their pins. RM lock
- * held, and kept over the callbacks. The caller uses mem, so no pin is its last user. */
+/*
+ * The memory goes away: tell the holders of callback pins and drop their pins. RM lock
+ * held, and kept over the callbacks. The caller uses mem, so no pin is its last user.
+ */
 void gpu_p2p_revoke(struct gpu_mem *mem)
 {
 	struct gpu_pin *pin, *next;
@@ -371,7 +373,7 @@ static int gpu_dma_map_run(struct gpu_dma *dma, struct gpu_card *card, phys_addr
 
 	if (dma->translated) {
 		run->iova = dma_map_resource(dev, phys, run->len, DMA_BIDIRECTIONAL,
-					      GPU_DMA_ATTRS);
+					     GPU_DMA_ATTRS);
 		return dma_mapping_error(dev, run->iova) ? -EIO : 0;
 	}
 	/* without translation a peer sees bus addresses, which are not always the CPU's */

@@ -42,8 +42,10 @@ static u64 gpu_pci_order(struct pci_dev *pdev)
 	return (u64)pci_domain_nr(pdev->bus) << 16 | pci_dev_id(pdev);
 }
 
-/* Index = rank by PCI address among the cards present; after a hot plug the first that
- * is not taken, since an index never changes while it is in use. RM lock held. */
+/*
+ * Index = rank by PCI address among the cards present; after a hot plug the first that
+ * is not taken, since an index never changes while it is in use. RM lock held.
+ */
 static int gpu_card_index(struct pci_dev *pdev)
 {
 	DECLARE_BITMAP(taken, GPU_SIM_MAX_CARDS) = { };
@@ -161,7 +163,7 @@ static void gpu_remove(struct pci_dev *pdev)
 				    char *buf)                                                  \
 	{                                                                                      \
 		struct gpu_card *card = dev_get_drvdata(dev);                                  \
-                                                                                               \
+											\
 		return sysfs_emit(buf, _fmt "\n", _value);                                     \
 	}                                                                                      \
 	static DEVICE_ATTR_RO(_name)

@@ -15,8 +15,10 @@
 #include "nv_p2p_abi.h"
 #include "p2p_test_abi.h"
 
-/* Table and mapping are kept after the driver freed them: that is what is tested. The
- * callback may run at any time and touches atomics and what GET set, nothing else. */
+/*
+ * Table and mapping are kept after the driver freed them: that is what is tested. The
+ * callback may run at any time and touches atomics and what GET set, nothing else.
+ */
 struct test_slot {
 	struct mutex lock;		/* the operations of a test, not the callback */
 	struct nvidia_p2p_page_table *table;
