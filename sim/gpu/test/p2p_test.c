@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
+#include <linux/pci-p2pdma.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
@@ -186,6 +187,53 @@ static struct miscdevice test_misc = {
 	.mode = 0600,
 	.fops = &test_fops,
 };
+
+/*
+ * Parameter p2pdma: write two addresses "dddd:bb:dd.f dddd:bb:dd.f", read what the kernel
+ * itself thinks of the pair: the number of hops, -1 for "do not", or "none" when this kernel
+ * has no opinion (CONFIG_PCI_P2PDMA). The sysfs core lets one write in at a time.
+ */
+static int test_distance;
+
+static struct pci_dev *test_function(const char *at)
+{
+	unsigned int domain, bus, slot, fn;
+
+	if (sscanf(at, "%x:%x:%x.%x", &domain, &bus, &slot, &fn) != 4)
+		return NULL;
+	return pci_get_domain_bus_and_slot(domain, bus, PCI_DEVFN(slot, fn));
+}
+
+static int test_p2pdma_set(const char *val, const struct kernel_param *kp)
+{
+	const char *second = strchr(val, ' ');
+	struct pci_dev *a = test_function(val);
+	struct pci_dev *b = second ? test_function(second + 1) : NULL;
+	struct device *client = b ? &b->dev : NULL;
+	int r = -ENODEV;
+
+	if (a && b) {
+		test_distance = pci_p2pdma_distance_many(a, &client, 1, true);
+		r = 0;
+	}
+	pci_dev_put(a);
+	pci_dev_put(b);
+	return r;
+}
+
+static int test_p2pdma_get(char *buffer, const struct kernel_param *kp)
+{
+	if (!IS_ENABLED(CONFIG_PCI_P2PDMA))
+		return sysfs_emit(buffer, "none\n");
+	return sysfs_emit(buffer, "%d\n", test_distance);
+}
+
+static const struct kernel_param_ops test_p2pdma_ops = {
+	.set = test_p2pdma_set,
+	.get = test_p2pdma_get,
+};
+module_param_cb(p2pdma, &test_p2pdma_ops, NULL, 0600);
+MODULE_PARM_DESC(p2pdma, "two PCI functions; reads as the kernel's distance between them");
 
 static int __init test_init(void)
 {
