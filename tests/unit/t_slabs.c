@@ -345,6 +345,7 @@ static void assert_sizes(size_t direct_kb, unsigned int cache_kb)
 {
 	CUfileDrvProps_t p;
 
+	OK(cuFileDriverOpen());
 	OK(cuFileDriverGetProperties(&p));
 	assert_int_equal(p.nvfs.max_direct_io_size, direct_kb);
 	assert_int_equal(p.max_device_cache_size, cache_kb);
@@ -355,7 +356,7 @@ static void t_properties(void **state)
 	static const size_t kb[] = { 1024, 8192 }, count[] = { 10, 3 };
 	static const size_t giant[] = { 16777216 }, many[] = { 65536 };
 
-	assert_sizes(1024, 131072);
+	assert_sizes(16384, 131072);
 	OK(cuFileDriverClose());
 	OK(cuFileSetParameterGpuBounceBufferSlabArray(kb, count, 2));
 	assert_sizes(8192, 10 * 1024 + 3 * 8192);
@@ -364,11 +365,12 @@ static void t_properties(void **state)
 	OK(cuFileDriverSetMaxCacheSize(5000));
 	assert_sizes(2048, 5000);
 	OK(cuFileDriverClose());
+	OK(cuFileDriverClose());
 	/* more than the member holds */
 	OK(cuFileSetParameterGpuBounceBufferSlabArray(giant, many, 1));
 	assert_sizes(16777216, UINT_MAX);
 	OK(cuFileDriverClose());
-	assert_sizes(1024, 131072);
+	assert_sizes(16384, 131072);
 }
 
 int main(void)
