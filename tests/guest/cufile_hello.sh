@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# kernels: 6.12 debug
+# kernels: 6.12
 # vm: --trace --vram 2G --mem 2G
 # time: 60
 # time-long: 180

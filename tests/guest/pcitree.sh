@@ -3,7 +3,7 @@
 # vm: --topology switch --cpu Haswell --nvme 2
 # vm: --topology ports --cpu Haswell --nvme 2
 # vm: --topology functions --cpu Haswell --nvme 2
-# kernels: 6.12 7 debug
+# kernels: 6.12 7
 # time: 90
 # Guards which way the module says that bytes go between card and drive: the kernel's own
 # judgement (pci_p2pdma_distance(), where the kernel has it) is the same for each pair, with
