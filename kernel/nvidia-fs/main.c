@@ -4,8 +4,9 @@
  *
  * Unload: an open file holds the module, a mapping holds its file, a synchronous request
  * holds both, and an asynchronous one the module, so rmmod fails at once while anything is
- * in use. What may still run when it succeeds is the last lines of asynchronous requests
- * and the teardown of mappings; that is waited for.
+ * in use, and no node opens once it has begun to succeed. What may still run then is the last
+ * lines of asynchronous requests and the teardown of mappings; that is waited for. Then the
+ * storage drivers are detached, and what they used goes; the nodes go last.
  */
 #include <linux/cdev.h>
 #include <linux/device.h>
@@ -348,13 +349,13 @@ mapping:
 static void __exit nvfs_exit(void)
 {
 	nvfs_faults_exit();
-	nvfs_devices_exit();
 	nvfs_mapping_flush();
-	nvfs_proc_exit();
 	nvfs_hooks_exit();
+	nvfs_proc_exit();
 	nvfs_async_exit();
-	nvfs_mapping_exit();
+	nvfs_mapping_exit();	/* the teardown uses the peers */
 	nvfs_peers_exit();
+	nvfs_devices_exit();
 }
 
 module_init(nvfs_init);
