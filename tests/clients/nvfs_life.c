@@ -8,6 +8,7 @@
  *   exit     it ends by itself, with the threads still busy
  *   munmap   the carrier range is unmapped under the threads
  *   free     the GPU memory is freed under the threads
+ *   idle     the GPU memory is freed after the threads, under the mapping
  *   close    all nodes are closed under the threads; the mapping must go on working
  *
  * --async: each thread has a mapping of its own to the same memory and asynchronous
@@ -239,12 +240,15 @@ static void end_by_close(struct life *l)
 
 static int round_here(struct life *l, unsigned int us)
 {
-	bool munmapped = !strcmp(l->mode, "munmap"), freed = !strcmp(l->mode, "free");
+	bool munmapped = !strcmp(l->mode, "munmap"), idle = !strcmp(l->mode, "idle");
+	bool freed = idle || !strcmp(l->mode, "free");
 	pthread_t thread[THREADS];
 
 	set_up(l);
 	start(l, thread);
 	pause_us(us);
+	if (idle)
+		join(l, thread);
 	atomic_store(&l->ended, true);
 	if (munmapped)
 		end_by_munmap(l);
@@ -256,7 +260,8 @@ static int round_here(struct life *l, unsigned int us)
 	/* a callback pin is gone when cuMemFree returns; a persistent one with munmap */
 	if (freed && !l->persistent && check_fresh("after cuMemFree"))
 		atomic_store(&l->bad, 1);
-	join(l, thread);
+	if (!idle)
+		join(l, thread);
 	unmap_all(l, munmapped);
 	if (!freed)
 		t_gpu_free(l->gpu);
@@ -345,7 +350,9 @@ int main(int argc, char **argv)
 		{ "file", 1, 0, 'f' }, { "rounds", 1, 0, 'r' }, { "seed", 1, 0, 'x' },
 		{ "persistent", 0, 0, 'p' }, { "async", 0, 0, 'a' }, { 0 },
 	};
-	static const char *const modes[] = { "kill", "exit", "munmap", "free", "close" };
+	static const char *const modes[] = {
+		"kill", "exit", "munmap", "free", "idle", "close",
+	};
 	struct life l = { .rounds = 20, .seed = 1 };
 	size_t i;
 	int o;
@@ -364,7 +371,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!l.mode || !l.file) {
-		fputs("usage: nvfs_life kill|exit|munmap|free|close --file F [--rounds N]\n"
+		fputs("usage: nvfs_life kill|exit|munmap|free|idle|close --file F [--rounds N]\n"
 		      "                 [--seed X] [--persistent] [--async]\n", stderr);
 		return 2;
 	}
