@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# kernels: 6.12 debug
+# kernels: 6.12
 # vm: --nvme 2 --gpus 2 --mem 2G --vram 512M
 # time: 60
 # Guards what the API answers to what is wrong or at a limit: once with nothing loaded (host
