@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "compare.h"
 #include "nvfs_client.h"
 #include "t_gpu.h"
 
@@ -212,13 +213,6 @@ static void calibrate(struct bench *b, struct cell *c)
 		c->count = 4;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double median(const struct cell *c, int way, int rounds, size_t member)
 {
 	double v[MAX_ROUNDS];
@@ -226,8 +220,7 @@ static double median(const struct cell *c, int way, int rounds, size_t member)
 
 	for (i = 0; i < rounds; i++)
 		v[i] = *(const double *)((const char *)&c->r[way][i] + member);
-	qsort(v, rounds, sizeof(v[0]), by_value);
-	return rounds % 2 ? v[rounds / 2] : (v[rounds / 2 - 1] + v[rounds / 2]) / 2;
+	return compare_median(v, rounds);
 }
 
 /* CPU is summed: one measurement has few clock ticks, their sum has enough */
@@ -245,23 +238,6 @@ static double total(const struct cell *c, int way, int rounds, size_t member)
 #define GUEST offsetof(struct result, guest)
 #define THREAD offsetof(struct result, thread)
 
-static const char *judge(double value, double target, bool least, double spread, int *missed)
-{
-	double by = least ? target - value : value - target;
-
-	if (by <= 0)
-		return "ok";
-	if (by <= spread * target)
-		return "within spread";
-	*missed += 1;
-	return "MISSED";
-}
-
-static double deviation(double ratio)
-{
-	return ratio > 1 ? ratio - 1 : 1 / ratio - 1;
-}
-
 static int report(const struct bench *b, const struct cell *cell, int cells)
 {
 	double speed_spread = 0, cpu_spread = 0, host, hh, speed, cpu, own, d;
@@ -270,11 +246,11 @@ static int report(const struct bench *b, const struct cell *cell, int cells)
 	int missed = 0;
 
 	for (c = cell; c < cell + cells; c++) {
-		d = deviation(median(c, HOST_A, b->rounds, SECONDS) /
-			      median(c, HOST_B, b->rounds, SECONDS));
+		d = compare_deviation(median(c, HOST_A, b->rounds, SECONDS) /
+				      median(c, HOST_B, b->rounds, SECONDS));
 		speed_spread = fmax(speed_spread, d);
-		d = deviation(total(c, HOST_A, b->rounds, GUEST) /
-			      total(c, HOST_B, b->rounds, GUEST));
+		d = compare_deviation(total(c, HOST_A, b->rounds, GUEST) /
+				      total(c, HOST_B, b->rounds, GUEST));
 		cpu_spread = fmax(cpu_spread, d);
 	}
 	printf("\n%d rounds; relative to O_DIRECT into host memory in 2-MiB pages; GPU memory in "
@@ -293,8 +269,8 @@ static int report(const struct bench *b, const struct cell *cell, int cells)
 			snprintf(size, sizeof(size), "%zuK", c->size >> 10);
 		printf("%-6s %5s %9.1f %9.1f | %6.2f %-13s | %5.2f %-13s %7.2f | %9.2f | %9.2f\n",
 		       c->write ? "write" : "read", size, host * 1e6, host / speed * 1e6, speed,
-		       judge(speed, MIN_SPEED, true, speed_spread, &missed), cpu,
-		       judge(cpu, MAX_CPU, false, cpu_spread, &missed), own, hh,
+		       compare_judge(speed, MIN_SPEED, 1, speed_spread, &missed), cpu,
+		       compare_judge(cpu, MAX_CPU, 0, cpu_spread, &missed), own, hh,
 		       host / median(c, SCATTER, b->rounds, SECONDS));
 	}
 	printf("\nspread (largest deviation of host against host): speed %.2f, CPU %.2f\n",

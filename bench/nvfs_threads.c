@@ -27,6 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compare.h"
 #include "nvfs_client.h"
 #include "t_gpu.h"
 
@@ -158,13 +159,6 @@ static void unmap_all(struct bench *b)
 		nvfs_unmap(&b->each[i]);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double median(struct sample s[MAX_ROUNDS], int rounds, size_t member)
 {
 	double v[MAX_ROUNDS];
@@ -172,30 +166,11 @@ static double median(struct sample s[MAX_ROUNDS], int rounds, size_t member)
 
 	for (i = 0; i < rounds; i++)
 		v[i] = *(const double *)((const char *)&s[i] + member);
-	qsort(v, rounds, sizeof(v[0]), by_value);
-	return v[rounds / 2];
+	return compare_median(v, rounds);
 }
 
 #define RATE offsetof(struct sample, rate)
 #define CPU offsetof(struct sample, cpu)
-
-/* How far value is off its target, beyond what the spread explains. */
-static const char *judge(double value, double target, bool least, double spread, int *missed)
-{
-	double by = least ? target - value : value - target;
-
-	if (by <= 0)
-		return "ok";
-	if (by <= spread * target)
-		return "within spread";
-	*missed += 1;
-	return "MISSED";
-}
-
-static double deviation(double ratio)
-{
-	return ratio > 1 ? ratio - 1 : 1 / ratio - 1;
-}
 
 /* One line of the table: so many threads. */
 static void run_line(struct bench *b, CUdeviceptr gpu, uint64_t pdevinfo, int *missed)
@@ -215,13 +190,15 @@ static void run_line(struct bench *b, CUdeviceptr gpu, uint64_t pdevinfo, int *m
 	each = median(s[EACH], b->rounds, RATE);
 	one = median(s[ONE], b->rounds, RATE);
 	cpu = median(s[EACH], b->rounds, CPU) / median(s[HOST_A], b->rounds, CPU);
-	speed_spread = deviation(host / median(s[HOST_B], b->rounds, RATE));
-	cpu_spread = deviation(median(s[HOST_A], b->rounds, CPU) /
-			       median(s[HOST_B], b->rounds, CPU));
+	speed_spread = compare_deviation(host / median(s[HOST_B], b->rounds, RATE));
+	cpu_spread = compare_deviation(median(s[HOST_A], b->rounds, CPU) /
+				       median(s[HOST_B], b->rounds, CPU));
 	printf("%7u | %9.0f | %6.2f %-13s | %5.2f %-13s | %6.2f %-13s | %6.2f %6.2f\n", b->threads,
-	       host, each / host, judge(each / host, MIN_SPEED, true, speed_spread, missed), cpu,
-	       judge(cpu, MAX_CPU, false, cpu_spread, missed), one / each,
-	       judge(one / each, MIN_ONE, true, speed_spread, missed), speed_spread, cpu_spread);
+	       host,
+	       each / host, compare_judge(each / host, MIN_SPEED, 1, speed_spread, missed),
+	       cpu, compare_judge(cpu, MAX_CPU, 0, cpu_spread, missed),
+	       one / each, compare_judge(one / each, MIN_ONE, 1, speed_spread, missed),
+	       speed_spread, cpu_spread);
 }
 
 static int table(struct bench *b, char *threads, CUdeviceptr gpu, uint64_t pdevinfo)

@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,18 +22,7 @@
 
 #include "buffer.h"
 #include "cufile_fake.h"
-
-static unsigned int descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
+#include "t_descriptors.h"
 
 /* The library is open, so is its log, and it watches the mount table. */
 static void begin(void)
@@ -64,7 +52,7 @@ static void t_many_files(void **state)
 	char name[32], word[16], got[16];
 
 	begin();
-	before = descriptors();
+	before = t_descriptors();
 	for (i = 0; i < N; i++) {
 		snprintf(name, sizeof(name), "f%u", i);
 		fd[i] = open(fake_file(name, 4096, i + 1), O_RDWR);
@@ -94,7 +82,7 @@ static void t_many_files(void **state)
 			cuFileHandleDeregister(fh[i]);
 		close(fd[i]);
 	}
-	assert_int_equal(descriptors(), before);
+	assert_int_equal(t_descriptors(), before);
 }
 
 /* At the limit of descriptors a registration fails with 5031, keeps nothing, and works again. */
@@ -110,7 +98,7 @@ static void t_no_descriptors(void **state)
 	fd = open(fake_file("f", 8192, 1), O_RDWR);
 	for (n = 0; n < 64; n++)
 		again[n] = dup(fd);
-	before = descriptors();
+	before = t_descriptors();
 	up = open("/dev/null", O_RDONLY);
 	close(up);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -132,7 +120,7 @@ static void t_no_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	while (n--)
 		cuFileHandleDeregister(fh[n]);
-	assert_int_equal(descriptors(), before);
+	assert_int_equal(t_descriptors(), before);
 	for (n = 0; n < 64; n++)
 		close(again[n]);
 	close(fd);

@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -24,6 +23,7 @@
 
 #include "fs_cache.h"
 #include "os.h"
+#include "t_descriptors.h"
 
 static char dir[64];
 static bool own_namespace;
@@ -132,30 +132,18 @@ static void t_namespace(void **state)
 	assert_int_equal(look(dev).mount_err, -ENOENT);
 }
 
-static unsigned int descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void t_release(void **state)
 {
 	dev_t dev = dev_of("/proc");
 	unsigned int before;
 
 	fs_cache_release();
-	before = descriptors();
+	before = t_descriptors();
 	look(dev);
 	assert_true(kept(dev));
-	assert_int_equal(descriptors(), before + 1);
+	assert_int_equal(t_descriptors(), before + 1);
 	fs_cache_release();
-	assert_int_equal(descriptors(), before);
+	assert_int_equal(t_descriptors(), before);
 	assert_false(kept(dev));
 	fs_cache_release();
 }
