@@ -12,14 +12,6 @@ count=${T_COUNT:-20000}
 seed=${T_SEED:-20261129}
 [ "$OPENGDS_KERNEL" != debug ] || [ -n "${T_COUNT:-}" ] || count=6000
 
-# t_free_kb: memory that is free once caches are dropped
-t_free_kb() {
-	sync
-	echo 3 >/proc/sys/vm/drop_caches
-	sleep 0.5
-	awk '/^MemFree/ { free = $2 } /^SReclaimable/ { r = $2 } END { print free + r }' /proc/meminfo
-}
-
 t_load
 t_mkfs ext4 0 /mnt
 # a first round fills what is filled once: slabs, per-CPU lists, page tables
@@ -33,12 +25,7 @@ t_check "no shadow buffer stays" test "$(sed -n 's/^Active Shadow-Buffer (MiB): 
 t_check "all VRAM is free" test "$(t_sim free_pages)" = "$(t_sim total_pages)"
 # a mapping leaked has 64 KiB at least, and there were thousands; what killed processes and
 # the block layer still hold comes back by itself, a leak does not
-t_memory_back() {
-	after=$(t_free_kb)
-	lost=$((before - after))
-	[ $lost -lt 16384 ]
-}
-t_wait 2 t_memory_back || t_bad "memory stays away"
-t_say "  free memory: $before kB before, $after kB after, $lost kB lost (16384 may be noise)"
+t_wait 2 t_memory_back "$before" || t_bad "memory stays away"
+t_say "  $t_lost KiB of $before lost ($(t_noise_kb) may be noise)"
 t_unload
 t_done

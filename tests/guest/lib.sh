@@ -107,6 +107,25 @@ t_stat() {
 	sed -n "s/^$1[[:space:]]*:.*[[:space:]]$2=\(-\{0,1\}[0-9]*\).*/\1/p" $t_proc/stats
 }
 
+# t_free_kb: memory that the kernel could hand out, in KiB: free, on the processors' own lists
+# (they grow to tens of MiB by themselves and are not in MemFree), and what holds contents of files
+t_free_kb() {
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	sleep 0.5
+	awk '/^(MemFree|Buffers|Cached|SReclaimable):/ { kb += $2 } /^Shmem:/ { kb -= $2 }
+		$1 == "count:" { kb += 4 * $2 }
+		END { print kb }' /proc/meminfo /proc/zoneinfo
+}
+
+# t_memory_back BEFORE: is all memory back, noise aside, since t_free_kb printed BEFORE? Sets
+# t_lost (KiB). The debug kernel's checkers keep what was freed for a while.
+t_memory_back() {
+	t_lost=$(($1 - $(t_free_kb)))
+	[ "$t_lost" -lt "$(t_noise_kb)" ]
+}
+t_noise_kb() { if [ "$OPENGDS_KERNEL" = debug ]; then echo 16384; else echo 4096; fi; }
+
 t_quiet() { [ "$(t_sim pins)" = 0 ] && [ "$(t_stat Bar1-map active)" = 0 ]; }
 
 # Nothing may be pinned or DMA-mapped once no process has anything mapped.

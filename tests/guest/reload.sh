@@ -17,17 +17,6 @@ rounds=10
 trace=/sys/kernel/tracing
 want="flush unregister proc_remove bus_unregister_notifier device_destroy class_destroy __unregister_chrdev"
 
-t_free_kb() {
-	sync
-	echo 3 >/proc/sys/vm/drop_caches
-	sleep 0.5
-	awk '/^MemFree/ { free = $2 } /^SReclaimable/ { r = $2 } END { print free + r }' /proc/meminfo
-}
-t_memory_back() {
-	lost=$((before - $(t_free_kb)))
-	[ $lost -lt 16384 ]
-}
-
 # one function of each step, none of them ours, so that no inlining hides it
 trace_on() {
 	mountpoint -q $trace || mount -t tracefs tracefs $trace 2>/dev/null || return 1
@@ -72,8 +61,8 @@ for ((i = 0; i < rounds; i++)); do
 done
 t_say "  loaded and unloaded $i times"
 t_check "all $rounds rounds" test $i = $rounds
-t_wait 2 t_memory_back || t_bad "memory stays away: $lost kB"
-t_say "  $lost kB of memory lost since the first round (16384 may be noise)"
+t_wait 2 t_memory_back "$before" || t_bad "memory stays away"
+t_say "  $t_lost KiB of memory lost since the first round ($(t_noise_kb) may be noise)"
 
 t_run "a read, after which it attached" nvfs_life munmap --file /mnt/f --rounds 1 --persistent
 if trace_on; then
