@@ -36,6 +36,8 @@
 #define FILE_SEED 0xfa22
 #define SLOTS 6
 #define BUFFERS 3
+#define BLOCK (2 * M)		/* what the card gives at a time: no two buffers share one, as a
+				 * MAP of too many bytes may go through and reach the neighbour */
 #define SLOT_STRIDE (16 * M)	/* a slot of full length touches the next one */
 #define CALLS_A_WORKER 4000
 #define MAX_THREADS 8
@@ -249,7 +251,7 @@ static void op_buffer(struct fuzz *f)
 		return;
 	}
 	b->size = (1 + rnd(f, 32)) * 64 * K;
-	b->va = t_gpu_alloc(b->size);
+	b->va = t_gpu_alloc(BLOCK);
 }
 
 static void op_map(struct fuzz *f)
