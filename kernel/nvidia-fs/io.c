@@ -23,6 +23,7 @@
 #include "fault.h"
 #include "io.h"
 #include "log.h"
+#include "refuse.h"
 #include "trace.h"
 
 const char *nvfs_dir(bool write)
@@ -32,10 +33,14 @@ const char *nvfs_dir(bool write)
 
 static int nvfs_check_range(const struct nvfs_ioctl_ioargs *a)
 {
-	if (a->offset < 0 || a->offset % NVFS_BLOCK_SIZE || a->size % NVFS_BLOCK_SIZE)
-		return -EINVAL;
+	if (a->offset < 0)
+		return nvfs_refused(negative_offset, -EINVAL);
+	if (a->offset % NVFS_BLOCK_SIZE)
+		return nvfs_refused(offset_in_block, -EINVAL);
+	if (a->size % NVFS_BLOCK_SIZE)
+		return nvfs_refused(size_in_block, -EINVAL);
 	if (a->size > (u64)(S64_MAX - a->offset))
-		return -EINVAL;
+		return nvfs_refused(range_overflow, -EINVAL);
 	return 0;
 }
 
@@ -45,20 +50,24 @@ static int nvfs_check_mode(struct file *file, bool write)
 
 	if (S_ISDIR(inode->i_mode)) {
 		nvfs_say("%s: fd is a directory (-EISDIR)\n", nvfs_dir(write));
-		return -EISDIR;
+		return nvfs_refused(directory, -EISDIR);
 	}
 	if (!S_ISREG(inode->i_mode) && !S_ISBLK(inode->i_mode)) {
 		nvfs_say("%s: fd is neither a regular file nor a block device (-EINVAL)\n",
 			 nvfs_dir(write));
-		return -EINVAL;
+		return nvfs_refused(no_file_kind, -EINVAL);
 	}
 	if (!(file->f_mode & (write ? FMODE_WRITE : FMODE_READ))) {
 		nvfs_say("%s: %pD is not open for this direction (-EBADF)\n", nvfs_dir(write),
 			 file);
-		return -EBADF;
+		if (write)
+			return nvfs_refused(not_for_writing, -EBADF);
+		return nvfs_refused(not_for_reading, -EBADF);
 	}
-	if (!(file->f_mode & (write ? FMODE_CAN_WRITE : FMODE_CAN_READ)))
-		return -EINVAL;
+	if (write && !(file->f_mode & FMODE_CAN_WRITE))
+		return nvfs_refused(cannot_write, -EINVAL);
+	if (!write && !(file->f_mode & FMODE_CAN_READ))
+		return nvfs_refused(cannot_read, -EINVAL);
 	return 0;
 }
 
@@ -69,9 +78,12 @@ static int nvfs_check_inode(struct file *file, const struct nvfs_ioctl_ioargs *a
 	dev_t dev = S_ISBLK(inode->i_mode) ? inode->i_rdev : inode->i_sb->s_dev;
 	u64 ino = inode->i_ino;
 	struct kstat st;
+	int r = 0;
 
-	if (!a->inum || (S_ISBLK(inode->i_mode) && !a->majdev))
-		return -EINVAL;
+	if (!a->inum)
+		return nvfs_refused(no_inum, -EINVAL);
+	if (S_ISBLK(inode->i_mode) && !a->majdev)
+		return nvfs_refused(no_majdev, -EINVAL);
 	if ((a->inum != ino || a->majdev != MAJOR(dev) || a->mindev != MINOR(dev)) &&
 	    !S_ISBLK(inode->i_mode)) {
 		/* subvolumes and stacked file systems tell fstat other numbers */
@@ -80,30 +92,35 @@ static int nvfs_check_inode(struct file *file, const struct nvfs_ioctl_ioargs *a
 		ino = st.ino;
 		dev = st.dev;
 	}
-	if (a->inum != ino || a->majdev != MAJOR(dev) || a->mindev != MINOR(dev) ||
-	    (a->generation && a->generation != inode->i_generation)) {
+	if (a->inum != ino)
+		r = nvfs_refused(stale_inum, -ESTALE);
+	else if (a->majdev != MAJOR(dev))
+		r = nvfs_refused(stale_major, -ESTALE);
+	else if (a->mindev != MINOR(dev))
+		r = nvfs_refused(stale_minor, -ESTALE);
+	else if (a->generation && a->generation != inode->i_generation)
+		r = nvfs_refused(stale_generation, -ESTALE);
+	if (r)
 		nvfs_say("inode %llu on %u:%u was asked for, but the fd is %pD, inode %llu on %u:%u (-ESTALE)\n",
 			 a->inum, a->majdev, a->mindev, file, ino, MAJOR(dev), MINOR(dev));
-		return -ESTALE;
-	}
-	return 0;
+	return r;
 }
 
 static int nvfs_check_file(struct file *file, const struct nvfs_ioctl_ioargs *a, bool write)
 {
 	if (!(file->f_flags & O_DIRECT)) {
 		nvfs_say("%s: %pD is not open with O_DIRECT (-EINVAL)\n", nvfs_dir(write), file);
-		return -EINVAL;
+		return nvfs_refused(not_direct, -EINVAL);
 	}
 	if (write && (file->f_flags & O_APPEND)) {
 		nvfs_say("WRITE: %pD is open with O_APPEND, an offset has no meaning there (-EINVAL)\n",
 			 file);
-		return -EINVAL;
+		return nvfs_refused(append, -EINVAL);
 	}
 	if (!(a->flags & NVFS_IO_SYNC) && !a->end_fence_value) {
 		nvfs_say("%s: an asynchronous request needs an end_fence_value other than 0 (-EINVAL)\n",
 			 nvfs_dir(write));
-		return -EINVAL;
+		return nvfs_refused(no_fence_value, -EINVAL);
 	}
 	return 0;
 }
@@ -117,18 +134,20 @@ static int nvfs_check_gpu(const struct nvfs_mapping *m, const struct nvfs_ioctl_
 	if (a->size > m->size || a->devptroff > m->size - a->size) {
 		nvfs_say("%s: %llu bytes at %llu, but the buffer has %llu (-EINVAL)\n",
 			 nvfs_dir(write), a->size, a->devptroff, m->size);
-		return -EINVAL;
+		if (a->size > m->size)
+			return nvfs_refused(more_than_buffer, -EINVAL);
+		return nvfs_refused(past_buffer, -EINVAL);
 	}
 	if ((m->page_off + a->devptroff) % NVFS_BLOCK_SIZE) {
 		nvfs_say("%s: the GPU address is not 4-KiB aligned (buffer offset %llu) (-EINVAL)\n",
 			 nvfs_dir(write), a->devptroff);
-		return -EINVAL;
+		return nvfs_refused(gpu_in_block, -EINVAL);
 	}
 	in_page = (m->page_off + a->devptroff) % NVFS_GPU_PAGE_SIZE;
 	if (in_page && a->size > NVFS_GPU_PAGE_SIZE - in_page) {
 		nvfs_say("%s: %llu bytes from inside a GPU page (buffer offset %llu) leave it (-EINVAL)\n",
 			 nvfs_dir(write), a->size, a->devptroff);
-		return -EINVAL;
+		return nvfs_refused(leaves_gpu_page, -EINVAL);
 	}
 	return 0;
 }
@@ -323,11 +342,11 @@ static int nvfs_req_check(struct nvfs_req *rq, const struct nvfs_ioctl_ioargs *a
 	if (!rq->m) {
 		nvfs_say("%s: 0x%llx is not the start of a mapping of this process (-EINVAL)\n",
 			 nvfs_dir(write), a->cpuvaddr);
-		return -EINVAL;
+		return nvfs_refused(no_mapping, -EINVAL);
 	}
 	state = READ_ONCE(rq->m->state);
 	if (state != NVFS_READY) {
-		r = nvfs_state_errno(state, write);
+		r = nvfs_refused(not_ready, nvfs_state_errno(state, write));
 		goto put;
 	}
 	smp_rmb();	/* READY was set after what MAP filled in */
@@ -359,7 +378,7 @@ int nvfs_req_open(struct nvfs_req *rq, const struct nvfs_ioctl_ioargs *a, bool w
 	*rq = (struct nvfs_req){ .file = fget(a->fd), .pos = a->offset, .write = write };
 	if (!rq->file) {
 		nvfs_say("%s: fd %d is not open (-EINVAL)\n", nvfs_dir(write), a->fd);
-		return -EINVAL;
+		return nvfs_refused(no_file, -EINVAL);
 	}
 	r = nvfs_req_check(rq, a);
 	if (r)
