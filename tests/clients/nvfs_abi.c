@@ -104,6 +104,8 @@ static void io_rows(void)
 	IO(false, "the whole buffer", (long)SIZE, a.size = SIZE);
 	IO(false, "short at the end of the file", 4096, a.offset = FILE_SIZE - 4096);
 	IO(false, "behind the end of the file", 0, a.offset = FILE_SIZE);
+	/* waits for ever when those that moved nothing have kept their blocks */
+	IO(false, "the whole buffer after them", (long)SIZE, a.size = SIZE);
 	IO(false, "negative offset", -EINVAL, a.offset = -4096);
 	IO(false, "offset 512", -EINVAL, a.offset = 512);
 	IO(false, "size 512", -EINVAL, a.size = 512);

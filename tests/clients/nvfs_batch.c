@@ -148,6 +148,43 @@ static void refused(const char *name, unsigned int n, unsigned int at, long want
 	    still ? "untouched" : "touched");
 }
 
+/* requests of GPU memory that the drive has got */
+static long commands(void)
+{
+	FILE *f = fopen("/sys/module/nvme/parameters/nvfs_requests", "re");
+	long n;
+
+	if (!f || fscanf(f, "%ld", &n) != 1)
+		t_die("nvfs_requests of the nvme module: %s", strerror(errno));
+	fclose(f);
+	return n;
+}
+
+/* Neighbours in the file: the block layer joins them, so a command has parts of many mappings. */
+static void adjacent(void)
+{
+	const char *name = "256 entries that are joined to fewer commands";
+	char why[200] = "";
+	long before, n;
+	int i, r;
+
+	fill(N);
+	for (i = 1; i < N; i += 2) {
+		entry[i].offset = i * PART;
+		entry[i].flags = NVFS_IO_OP_READ << NVFS_IO_OPTYPE_SHIFT;
+	}
+	before = commands();
+	r = batch(N, entry);
+	for (i = 0; i < N && !r; i++)
+		if (nvfs_wait(&map[i], value, SECONDS) != (ssize_t)PART)
+			r = i + 1;
+	n = commands() - before;
+	t_gpu_get(buf, gpu, HALF);
+	if (!r)
+		r = t_pattern_check(buf, HALF, FILE_SEED, 0, why, sizeof(why));
+	t_row(!r && n <= N / 2, name, "%d, %ld commands, %s", r, n, why);
+}
+
 static void refusals(void)
 {
 	fill(N);
@@ -293,6 +330,7 @@ int main(int argc, char **argv)
 
 	good(1, "1 entry");
 	good(N, "256 entries");
+	adjacent();
 	refusals();
 	calls();
 	one_fails();

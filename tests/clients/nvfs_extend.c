@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -193,6 +194,51 @@ static void witness(const char *path)
 	t_row(r == EPERM && a.io.ioctl_return == -EINVAL, "RW: operation 3 is refused", "errno %d", r);
 }
 
+/* -- many requests on one mapping -- */
+
+static atomic_bool is_read;
+static ssize_t has_read, has_written;
+
+static void *write_frozen(void *arg)
+{
+	has_written = nvfs_write(&map, fd, 64 * K, 0, 0);
+	return arg;
+}
+
+static void *read_beside(void *arg)
+{
+	has_read = nvfs_read(&map, fd, 64 * K, 64 * K, 64 * K);
+	atomic_store(&is_read, true);
+	return arg;
+}
+
+/* A write to a frozen file system has its blocks and waits; a read does not wait for it. */
+static void many(const char *dir)
+{
+	int d = t_open(dir, O_RDONLY | O_DIRECTORY), i;
+	pthread_t writer, reader;
+	bool beside;
+
+	if (ioctl(d, FIFREEZE, 0))
+		t_die("FIFREEZE: %s", strerror(errno));
+	pthread_create(&writer, NULL, write_frozen, NULL);
+	for (i = 0; i < 200 && nvfs_stat(NULL, "Ops", "Write") != 1; i++)
+		usleep(50000);
+	usleep(300000);		/* from there to the file system */
+	pthread_create(&reader, NULL, read_beside, NULL);
+	for (i = 0; i < 400 && !atomic_load(&is_read); i++)
+		usleep(50000);
+	beside = atomic_load(&is_read);
+	if (ioctl(d, FITHAW, 0))
+		t_die("FITHAW: %s", strerror(errno));
+	pthread_join(writer, NULL);
+	pthread_join(reader, NULL);
+	close(d);
+	t_row(beside && has_read == 64 * (ssize_t)K && has_written == 64 * (ssize_t)K,
+	      "a request beside one that waits, on the same mapping", "%s, read %zd, written %zd",
+	      beside ? "beside it" : "after it", has_read, has_written);
+}
+
 /* -- UNMAP -- */
 
 static atomic_bool stop;
@@ -286,6 +332,7 @@ int main(int argc, char **argv)
 	rdma();
 	query();
 	witness(other);
+	many(argv[2]);
 	unmaps();
 	munmap(bare, 65536);
 	nvfs_unmap(&map);
