@@ -3,8 +3,9 @@
 # time: 40
 # Guards that no sequence of calls hurts: structured random calls, valid ones mixed in, in
 # several threads, workers killed in the middle. Fails on a bug of nvfs_fuzz (see there),
-# on a bad line in the log, and when pins, DMA mappings, carriers or memory stay.
-# T_COUNT, T_SEED: `make fuzz` sets them to a million and to the time.
+# on a bad line in the log, and when pins, DMA mappings, carriers or memory stay. On the debug
+# kernel also when a check of READ and WRITE (tests/fuzz/checks) was not reached, by KCOV.
+# T_COUNT, T_SEED: tests/fuzz/run sets them for each of its boots.
 . "$(dirname "$0")/lib.sh"
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
@@ -18,8 +19,21 @@ t_mkfs ext4 0 /mnt
 t_run "warm up" nvfs_fuzz --dir /mnt --count 1000 --seed 1
 t_check_pins
 before=$(t_free_kb)
-nvfs_fuzz --dir /mnt --count "$count" --seed "$seed" >"$t_tmp/out" 2>&1 || t_bad "nvfs_fuzz"
+kcov=()
+if [ "$OPENGDS_KERNEL" = debug ]; then
+	t_debugfs
+	t_check "the kernel has KCOV" test -w /sys/kernel/debug/kcov
+	kcov=(--kcov "$OPENGDS_OUT/kcov")
+fi
+nvfs_fuzz --dir /mnt --count "$count" --seed "$seed" "${kcov[@]}" >"$t_tmp/out" 2>&1 ||
+	t_bad "nvfs_fuzz"
 sed 's/^/  /' "$t_tmp/out"
+if [ ${#kcov[@]} != 0 ]; then
+	"$t_top/tests/fuzz/coverage" --module "$OPENGDS_BUILD/src/kernel/nvidia-fs/nvidia-fs.ko" \
+		"$OPENGDS_OUT/kcov" >"$t_tmp/coverage" 2>&1 ||
+		t_bad "a check of READ and WRITE was not reached"
+	sed 's/^/  /' "$t_tmp/coverage"
+fi
 t_check_pins
 t_check "no shadow buffer stays" test "$(sed -n 's/^Active Shadow-Buffer (MiB): //p' $t_proc/stats)" = 0
 t_check "all VRAM is free" test "$(t_sim free_pages)" = "$(t_sim total_pages)"
