@@ -28,7 +28,7 @@ help:
 	@echo 'make check-mutants each mutant must turn its test red'
 	@echo 'make check-style   style checks'
 	@echo 'make check-static  checkpatch, sparse and W=1 for the modules, on 6.1, 6.12 and 7'
-	@echo 'make fuzz          a million random ioctls on the debug kernel'
+	@echo 'make fuzz          a million random ioctls on the debug kernel; goes on where it stopped'
 	@echo 'make bench         direct against O_DIRECT into host memory   [KERNEL=6.12]'
 	@echo 'make bench-threads the same with 1 to 32 threads, with a mapping each and with one for all'
 	@echo 'make bench-host    what the hook costs requests of host memory'
@@ -78,6 +78,7 @@ check-debug: setup
 
 check-long: setup
 	@tests/run --guest --long --kernel $(KERNEL)
+	@tests/fuzz/run --kernel $(KERNEL) --total $(if $(filter debug,$(KERNEL)),1000000,20000000)
 
 check-mutants: setup
 	@tests/run-mutants
