@@ -94,7 +94,10 @@ static void count(void *ctx, bool keep, int by)
 		*of += by;
 }
 
-struct lane *lane_take(void *ctx, int keep, bool wait, int *err)
+enum when_none { MAKE, WAIT, LEAVE };
+
+/* LEAVE: NULL and no error when it would have to wait for one that somebody holds. */
+static struct lane *take(void *ctx, int keep, enum when_none how, int *err)
 {
 	struct lane *l, *old = NULL;
 	int r;
@@ -104,7 +107,7 @@ struct lane *lane_take(void *ctx, int keep, bool wait, int *err)
 		l = pick(ctx, false);
 		if (l)
 			break;
-		if (!(wait && keep && made_of(ctx) && *made_of(ctx))) {
+		if (!(how == WAIT && keep && made_of(ctx) && *made_of(ctx))) {
 			if (lanes.made < lanes.most)
 				break;
 			old = pick(ctx, true);
@@ -112,6 +115,10 @@ struct lane *lane_take(void *ctx, int keep, bool wait, int *err)
 				count(old->s.ctx, !old->foreign, -1);
 				break;
 			}
+		}
+		if (how == LEAVE) {
+			pthread_mutex_unlock(&lanes.lock);
+			return NULL;
 		}
 		pthread_cond_wait(&lanes.given, &lanes.lock);
 	}
@@ -141,6 +148,11 @@ struct lane *lane_take(void *ctx, int keep, bool wait, int *err)
 	return NULL;
 }
 
+struct lane *lane_take(void *ctx, int keep, bool wait, int *err)
+{
+	return take(ctx, keep, wait ? WAIT : MAKE, err);
+}
+
 int lanes_prepare(void *ctx, unsigned int n)
 {
 	unsigned int most = lanes.most / 2 ? lanes.most / 2 : 1, i, have;
@@ -153,7 +165,8 @@ int lanes_prepare(void *ctx, unsigned int n)
 	if (have >= n)
 		return 0;
 	for (i = 0; i < n && i < most && !r; i++) {
-		held[i] = lane_take(ctx, true, false, &r);
+		/* the first may be waited for; then others that prepare wait for those held here */
+		held[i] = take(ctx, true, i ? LEAVE : MAKE, &r);
 		if (!held[i])
 			break;
 		r = lane_host(held[i]);

@@ -3,7 +3,7 @@
  * lane.h - what one copy needs while it runs: a stream and a pinned piece of host memory.
  *
  * Lanes are made when needed, LANE_MAX at most, and kept until the close; who finds none
- * waits for one. A thread holds one lane at a time, so there is always progress.
+ * waits for one. A thread that waits for a lane holds none, so there is always progress.
  *
  * posix_pool_slab_* caps them where it is configured: a lane has as much memory as the largest
  * slab, LANE_BYTES at most, and there are as many as all slabs together have room for, one at
@@ -37,6 +37,7 @@ size_t lane_bytes(void);
 /*
  * A lane of the context; `keep`: it is a primary context of ours. NULL with *err set. `wait`:
  * none is made while the context has some, because making one can wait for the whole GPU.
+ * Who holds a lane must not take another: it could wait for one that waits for this one.
  */
 struct lane *lane_take(void *ctx, int keep, bool wait, int *err);
 

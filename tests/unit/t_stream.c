@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,6 +281,66 @@ static int setup_wordless(void **state)
 	return setup(state);
 }
 
+/* -- the first operations of many threads at once -- */
+
+#define FIRST 8
+
+static struct gpu_ops slow;
+
+static int slow_alloc(void *ctx, size_t size, void **host)
+{
+	usleep(20000);
+	return gpu_cuda.host_alloc(ctx, size, host);
+}
+
+static void *first_read(void *arg)
+{
+	static size_t size[FIRST];
+	static off_t off[FIRST], buf_off[FIRST];
+	static ssize_t bytes[FIRST];
+	uintptr_t i = (uintptr_t)arg;
+	CUstream stream;
+
+	if (cuCtxSetCurrent(fake_ctx) || cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
+		return (void *)1;
+	size[i] = 1000;
+	off[i] = buf_off[i] = i * 1000;
+	if (cuFileReadAsync(m.fh, m.gpu, &size[i], &off[i], &buf_off[i], &bytes[i], stream).err ||
+	    cuStreamSynchronize(stream) || bytes[i] != 1000)
+		return (void *)2;
+	cuStreamDestroy(stream);
+	return NULL;
+}
+
+/*
+ * Each prepares lanes for the library's threads, more than there are for all of them: who has
+ * one does not wait for what the others have.
+ */
+static void t_first_of_many(void **state)
+{
+	pthread_t t[FIRST];
+	uintptr_t i;
+	void *bad;
+
+	cuFileDriverClose();
+	close(m.fd);
+	fake_configure("{\"properties\": {\"force_compat_mode\": true,\n"
+		       "\"posix_pool_slab_size_kb\": [4], \"posix_pool_slab_count\": [4]}}");
+	slow = gpu_cuda;
+	slow.host_alloc = slow_alloc;
+	gpu = &slow;
+	m.fh = fake_register(fake_file("f", SIZE, 5), O_RDWR, &m.fd);
+	alarm(60);	/* they would wait for ever */
+	for (i = 0; i < FIRST; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, first_read, (void *)i), 0);
+	for (i = 0; i < FIRST; i++) {
+		pthread_join(t[i], &bad);
+		assert_null(bad);
+	}
+	alarm(0);
+	gpu_is(m.file, 0, FIRST * 1000);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -287,7 +348,7 @@ int main(void)
 	/* the last ones for good without words: the library does not try again */
 	const struct CMUnitTest tests[] = {
 		T(t_read),   T(t_order), T(t_late_numbers), T(t_fixed_numbers),
-		T(t_errors), T(t_many),  T(t_streams_and_close),
+		T(t_errors), T(t_many),  T(t_streams_and_close), T(t_first_of_many),
 		W(t_read),   W(t_order), W(t_late_numbers), W(t_errors),
 		W(t_many),   W(t_streams_and_close),
 	};
