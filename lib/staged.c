@@ -53,23 +53,39 @@ static void slab_free(struct staging *s, struct slab *b)
 
 void staging_release(struct staging *s)
 {
+	unsigned int i;
+
 	while (s->slabs)
 		slab_free(s, s->slab[--s->slabs]);
+	for (i = 0; i <= SLAB_SLOTS; i++)
+		if (s->spare_va[i])
+			gpu->free(s->dev->ctx, s->spare_va[i]);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->given);
 }
 
-/* At the start of a GPU page: a slot that starts inside one would need two requests. */
-static int alloc_aligned(void *ctx, size_t bytes, struct slab *b)
+/*
+ * At the start of a GPU page: a slot that starts inside one would need two requests. CUDA puts
+ * 2 MiB and more there by itself; where it does not, the first try is freed, which waits.
+ */
+static int alloc_aligned(struct staging *s, size_t bytes, struct slab *b)
 {
-	int r = gpu->alloc(ctx, bytes, &b->alloc_va);
+	uint64_t *spare_va = &s->spare_va[b->slots];
+	size_t more = b->slots == 1 ? GPU_PAGE : 0;
+	void *ctx = s->dev->ctx;
+	int r = 0;
 
+	b->alloc_va = *spare_va;
+	*spare_va = 0;
+	if (!b->alloc_va) {
+		r = gpu->alloc(ctx, bytes + more, &b->alloc_va);
+		if (!r && !more && b->alloc_va & (GPU_PAGE - 1)) {
+			gpu->free(ctx, b->alloc_va);
+			r = gpu->alloc(ctx, bytes + GPU_PAGE, &b->alloc_va);
+		}
+	}
 	if (r)
 		return r;
-	if (b->alloc_va & (GPU_PAGE - 1)) {
-		gpu->free(ctx, b->alloc_va);
-		r = gpu->alloc(ctx, bytes + GPU_PAGE, &b->alloc_va);
-	}
 	b->va = (b->alloc_va + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
 	return r;
 }
@@ -89,23 +105,22 @@ static struct slab *slab_new(struct staging *s, unsigned int slots, unsigned int
 		*reason = REASON_PIN_LIMIT;
 		goto fail;
 	}
-	r = alloc_aligned(s->dev->ctx, bytes, b);
+	b->slots = slots;
+	r = alloc_aligned(s, bytes, b);
 	if (r) {
 		log_warn("GPU %s: %zu bytes for staging: %s; free GPU memory, or register the buffers",
 			 s->dev->pci, bytes, gpu->error(r));
 		*reason = REASON_NO_STAGING;
 		goto unpin;
 	}
-	b->slots = slots;
 	r = nvfs_win_open(&b->win, b->va, bytes, s->dev->pdevinfo, true);
 	if (r) {
 		*reason = REASON_PIN_FAILED;
-		goto dealloc;
+		s->spare_va[slots] = b->alloc_va;
+		goto unpin;
 	}
 	return b;
 
-dealloc:
-	gpu->free(s->dev->ctx, b->alloc_va);
 unpin:
 	device_unpin(s->dev, bytes);
 fail:

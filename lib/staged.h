@@ -46,6 +46,12 @@ struct staging {
 	unsigned int slabs;
 	bool growing;
 	size_t bytes;		/* in all slabs */
+	/*
+	 * Allocations that could not be pinned, by slots; 0: none. They wait for the next try or
+	 * the close: a free waits for all that runs on the GPU, and what runs may wait for us.
+	 * Who is `growing` has them.
+	 */
+	uint64_t spare_va[SLAB_SLOTS + 1];
 	unsigned int reason;	/* why no slab could be made; REASON_NONE */
 };
 

@@ -281,6 +281,46 @@ static int setup_wordless(void **state)
 	return setup(state);
 }
 
+/*
+ * What is queued before may wait for the caller, who waits for the library: a submission
+ * makes staging memory, and whatever comes of that it does nothing that waits for the GPU.
+ */
+static void submit_behind_gate(const char *json, int map_error)
+{
+	cuFileDriverClose();
+	close(m.fd);
+	fake_configure(json);
+	atomic_store(&fake.map_error, map_error);
+	m.fh = fake_register(fake_file("f", SIZE, 5), O_RDWR | O_DIRECT, &m.fd);
+	m.size = SIZE;
+	m.off = m.buf_off = 0;
+	atomic_store(&gate, false);
+	assert_int_equal(cuLaunchHostFunc(m.stream, change_later, NULL), 0);
+	alarm(60);	/* it would wait for ever */
+	assert_int_equal(read_all(), 0);
+	alarm(0);
+	atomic_store(&gate, true);
+	wait_stream();
+	assert_int_equal(m.bytes, 8192);
+	gpu_is(m.file + 4096, 12288, 8192);
+}
+
+static void t_behind_gate(void **state)
+{
+	CUdeviceptr odd;
+
+	/* the next small allocation begins inside a GPU page */
+	assert_int_equal(cuMemAlloc(&odd, 1000), 0);
+	submit_behind_gate("{\"properties\": {\"gpu_bounce_buffer_slab_config\":\n"
+			   "{\"slab_size_kb\": [1024], \"slab_count\": [4]}}}", 0);
+	submit_behind_gate("{}", EINVAL);
+	/* what could not be pinned is tried again */
+	atomic_store(&fake.map_error, 0);
+	assert_int_equal(cuFileRead(m.fh, m.gpu, SIZE, 0, 0), SIZE);
+	gpu_is(m.file, 0, SIZE);
+	cuMemFree(odd);
+}
+
 /* -- the first operations of many threads at once -- */
 
 #define FIRST 8
@@ -349,6 +389,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(t_read),   T(t_order), T(t_late_numbers), T(t_fixed_numbers),
 		T(t_errors), T(t_many),  T(t_streams_and_close), T(t_first_of_many),
+		T(t_behind_gate),
 		W(t_read),   W(t_order), W(t_late_numbers), W(t_errors),
 		W(t_many),   W(t_streams_and_close),
 	};
