@@ -373,6 +373,9 @@ static void unknown(struct load *l, const struct value *v)
 {
 	char near[CONFIG_SCAN_NAME];
 
+	/* the search for what was meant costs more than all the rest: not for nobody */
+	if (!l->say || l->messages > MESSAGES_MAX)
+		return;
 	if (!config_key_near(v->name, near, sizeof(near)))
 		tell(l, LOG_WARN, v->line, "unknown key %s is ignored; remove it or correct its name",
 		     v->name);

@@ -177,6 +177,11 @@ const struct config_key *config_key_find(const char *dotted, bool *is_alias)
 	return NULL;
 }
 
+const struct config_key *config_key_at(unsigned int i)
+{
+	return i < KEYS ? &table[i] : NULL;
+}
+
 unsigned int config_key_index(const struct config_key *key)
 {
 	return (unsigned int)(key - table);
@@ -245,7 +250,8 @@ static void consider(struct near *best, const char *want, size_t n, const char *
 
 	if (m >= NEAR_LEN)
 		return;
-	edits = distance(want, n, name, m);
+	/* as many edits as one is longer at least, which needs no table */
+	edits = n > m + NEAR_MAX || m > n + NEAR_MAX ? NEAR_MAX + 1 : distance(want, n, name, m);
 	/* two edits make any short word of any other */
 	if (edits > NEAR_MAX || edits * 2 >= m) {
 		if (n - at != m - to || memcmp(want + at, name + to, n - at))

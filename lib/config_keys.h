@@ -40,6 +40,9 @@ struct config_key {
 /* The key of this name or alias, NULL when there is none */
 const struct config_key *config_key_find(const char *dotted, bool *is_alias);
 
+/* The key at a place of the table, NULL behind the last */
+const struct config_key *config_key_at(unsigned int i);
+
 /* Its place in the table, below CONFIG_KEYS_MAX */
 unsigned int config_key_index(const struct config_key *key);
 
