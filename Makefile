@@ -30,6 +30,7 @@ help:
 	@echo 'make check-static  checkpatch, sparse and W=1 for the modules, on 6.1, 6.12 and 7'
 	@echo 'make fuzz          a million random ioctls on the debug kernel; goes on where it stopped'
 	@echo 'make fuzz-config   libFuzzer on the reader of cufile.json     [FUZZ_SECONDS=600]'
+	@echo 'make stress-api    ten million random cuFile calls on 8 threads, ASan and TSan in turns'
 	@echo 'make bench         direct against O_DIRECT into host memory   [KERNEL=6.12]'
 	@echo 'make bench-threads the same with 1 to 32 threads, with a mapping each and with one for all'
 	@echo 'make bench-host    what the hook costs requests of host memory'
@@ -90,13 +91,16 @@ check-style: setup
 check-static: setup
 	@tools/check-static
 
-.PHONY: fuzz fuzz-config bench bench-threads bench-host nvme-patch
+.PHONY: fuzz fuzz-config stress-api bench bench-threads bench-host nvme-patch
 fuzz: setup
 	@tests/fuzz/run
 
 fuzz-config:
 	@tools/setup --with fuzz
 	@tests/fuzz/config
+
+stress-api: setup
+	@tests/stress/run
 
 bench: setup
 	@bench/run --kernel $(KERNEL)
