@@ -160,11 +160,82 @@ static void t_many_buffers(void **state)
 	munmap(mem, (size_t)N * STEP);
 }
 
+/* Descriptors that there is room for, `want` at most: the hard limit is not everybody's to raise. */
+static rlim_t raise_limit(rlim_t want, struct rlimit *old)
+{
+	struct rlimit up;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, old), 0);
+	up.rlim_cur = want;
+	up.rlim_max = old->rlim_max > want ? old->rlim_max : want;
+	if (!setrlimit(RLIMIT_NOFILE, &up))
+		return want;
+	print_message("# %llu descriptors are needed, %llu allowed (%s): raise ulimit -Hn, and sysctl fs.nr_open\n",
+		      (unsigned long long)want, (unsigned long long)old->rlim_max, strerror(errno));
+	up.rlim_cur = up.rlim_max = old->rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &up), 0);
+	return old->rlim_max;
+}
+
+/*
+ * 100,000 handles at once, on a hundred files: each finds its own. With fewer descriptors it is
+ * done with what they suffice for, and counts as skipped.
+ */
+static void t_hundred_thousand_files(void **state)
+{
+	enum { MANY = 100000, NAMES = 100, SPARE = 1000 };
+	CUfileHandle_t *fh = calloc(MANY, sizeof(*fh));
+	int *fd = calloc(MANY, sizeof(*fd)), first[NAMES];
+	unsigned int i, k, before, n;
+	struct rlimit old;
+	char name[32], word[16], got[16];
+
+	n = (raise_limit(3 * MANY + SPARE, &old) - SPARE) / 3;
+	begin();
+	before = t_descriptors();
+	for (k = 0; k < NAMES; k++) {
+		snprintf(name, sizeof(name), "f%u", k);
+		first[k] = open(fake_file(name, 4096, k + 1), O_RDWR);
+		snprintf(word, sizeof(word), "file %9u", k);
+		assert_int_equal(pwrite(first[k], word, sizeof(word), 0), sizeof(word));
+	}
+	for (i = 0; i < n; i++) {
+		fd[i] = i < NAMES ? first[i] : dup(first[i % NAMES]);
+		assert_true(fd[i] >= 0);
+		assert_int_equal(register_fd(fd[i], &fh[i]).err, 0);
+	}
+	for (i = 0; i < 20000; i++) {
+		k = (uint64_t)i * 104729 % n;
+		snprintf(word, sizeof(word), "file %9u", k % NAMES);
+		assert_int_equal(cuFileRead(fh[k], got, sizeof(got), 0, 0), sizeof(got));
+		assert_memory_equal(got, word, sizeof(word));
+	}
+	for (i = 0; i < n; i += 2)
+		cuFileHandleDeregister(fh[i]);
+	for (i = 0; i < 20000; i++) {
+		k = (uint64_t)i * 104729 % n;
+		assert_int_equal(cuFileRead(fh[k], got, sizeof(got), 0, 0),
+				 k % 2 ? (int)sizeof(got) : -1);
+	}
+	/* the close takes the rest */
+	assert_int_equal(cuFileDriverClose().err, 0);
+	for (i = 0; i < n; i++)
+		close(fd[i]);
+	/* the log, and what watches the mount table, are closed as well */
+	assert_true(t_descriptors() <= before);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	free(fh);
+	free(fd);
+	if (n < MANY)
+		skip();
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 	const struct CMUnitTest tests[] = {
 		T(t_many_files), T(t_no_descriptors), T(t_many_buffers),
+		T(t_hundred_thousand_files),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
