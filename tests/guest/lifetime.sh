@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vm: --cpus 2
 # vm: --topology ports --iommu on
+# vm-more: --cpus 2
 # kernels: 6.1 6.12 7 debug
 # time: 60
 # Guards the ends of a mapping in the middle of I/O: SIGKILL, exit, munmap, cuMemFree and

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # vm: --topology switch --cpu Haswell --nvme 2
-# vm: --topology ports --cpu Haswell --nvme 2
-# vm: --topology functions --cpu Haswell --nvme 2
+# vm-more: --topology ports --cpu Haswell --nvme 2
+# vm-more: --topology functions --cpu Haswell --nvme 2
 # kernels: 6.12 7
 # time: 90
 # Guards which way the module says that bytes go between card and drive: the kernel's own

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vm: --trace --topology ports
-# vm: --trace --topology ports --iommu pt
 # vm: --trace --topology ports --iommu on
+# vm-more: --trace --topology ports
+# vm-more: --trace --topology ports --iommu pt
 # kernels: 6.12 7 debug
 # time: 30
 # Guards the direct path where card and drive have a root port each: without an IOMMU,

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vm: --trace --nvme 2 --gpus 2
 # vm: --trace --nvme 2 --gpus 2 --topology ports --iommu on
+# vm-more: --trace --nvme 2 --gpus 2
 # kernels: 6.12 7 debug
 # time: 40
 # Guards several drives and several cards: each of the four pairs by itself, then all at
