@@ -16,24 +16,10 @@ import torch
 from cuda.bindings import cufile
 from cuda.bindings._internal.cufile import _inspect_function_pointer
 
+from client import check, check_provider
+
 SIZE = 16 << 20
 PIECES = 8
-
-
-def check(text, good):
-    print("  %-4s %s" % ("ok" if good else "BAD", text))
-    if not good:
-        sys.exit(1)
-
-
-def provider(address):
-    """Path of the library that holds this code."""
-    with open("/proc/self/maps", encoding="ascii") as maps:
-        for line in maps:
-            first, last = (int(x, 16) for x in line.split()[0].split("-"))
-            if first <= address < last:
-                return os.path.realpath(line.split()[-1])
-    return None
 
 
 def register(fd):
@@ -69,9 +55,7 @@ def batch(handle, tensor):
 
 def main():
     path, library = sys.argv[1:3]
-    used = provider(_inspect_function_pointer("__cuFileRead"))
-    check("the library in use is the one under test: %s" % used,
-          used == os.path.realpath(library))
+    check_provider(_inspect_function_pointer("__cuFileRead"), library)
     cufile.driver_open()
     check("version %d" % cufile.get_version(), cufile.get_version() >= 1000)
     a = torch.randint(0, 256, (SIZE,), dtype=torch.uint8, device="cuda")

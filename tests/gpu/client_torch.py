@@ -13,24 +13,9 @@ import sys
 
 import torch
 
+from client import check, check_provider
+
 MIB = 1 << 20
-
-
-def provider(symbol):
-    """Path of the library that a call of this function reaches."""
-    address = ctypes.cast(getattr(ctypes.CDLL(None), symbol), ctypes.c_void_p).value
-    with open("/proc/self/maps", encoding="ascii") as maps:
-        for line in maps:
-            first, last = (int(x, 16) for x in line.split()[0].split("-"))
-            if first <= address < last:
-                return os.path.realpath(line.split()[-1])
-    return None
-
-
-def check(text, good):
-    print("  %-4s %s" % ("ok" if good else "BAD", text))
-    if not good:
-        sys.exit(1)
 
 
 def file_bytes(path, offset, size):
@@ -47,8 +32,8 @@ def main():
     b = torch.randn(3 * MIB + 1024, dtype=torch.float32, device="cuda")
     f = gds.GdsFile(path, os.O_CREAT | os.O_RDWR)
     print("  torch %s" % torch.__version__)
-    check("the library in use is the one under test: %s" % provider("cuFileHandleRegister"),
-          provider("cuFileHandleRegister") == os.path.realpath(library))
+    reached = ctypes.cast(ctypes.CDLL(None).cuFileHandleRegister, ctypes.c_void_p).value
+    check_provider(reached, library)
 
     gds.gds_register_buffer(a.untyped_storage())
     f.save_storage(a.untyped_storage(), offset=0)
