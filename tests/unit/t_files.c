@@ -42,6 +42,19 @@ static CUfileError_t register_fd(int fd, CUfileHandle_t *fh)
 	return cuFileHandleRegister(fh, &d);
 }
 
+/* A file that begins with its number; the caller closes the descriptor. */
+static int numbered_file(unsigned int i)
+{
+	char name[32], word[16];
+	int fd;
+
+	snprintf(name, sizeof(name), "f%u", i);
+	fd = open(fake_file(name, 4096, i + 1), O_RDWR);
+	snprintf(word, sizeof(word), "file %9u", i);
+	assert_int_equal(pwrite(fd, word, sizeof(word), 0), sizeof(word));
+	return fd;
+}
+
 /* Each of some hundred files by its own handle. */
 static void t_many_files(void **state)
 {
@@ -49,15 +62,12 @@ static void t_many_files(void **state)
 	CUfileHandle_t fh[N];
 	unsigned int i, before;
 	int fd[N];
-	char name[32], word[16], got[16];
+	char word[16], got[16];
 
 	begin();
 	before = t_descriptors();
 	for (i = 0; i < N; i++) {
-		snprintf(name, sizeof(name), "f%u", i);
-		fd[i] = open(fake_file(name, 4096, i + 1), O_RDWR);
-		snprintf(word, sizeof(word), "file %9u", i);
-		assert_int_equal(pwrite(fd[i], word, sizeof(word), 0), sizeof(word));
+		fd[i] = numbered_file(i);
 		assert_int_equal(register_fd(fd[i], &fh[i]).err, 0);
 	}
 	for (i = 0; i < N; i++) {
@@ -188,17 +198,13 @@ static void t_hundred_thousand_files(void **state)
 	int *fd = calloc(MANY, sizeof(*fd)), first[NAMES];
 	unsigned int i, k, before, n;
 	struct rlimit old;
-	char name[32], word[16], got[16];
+	char word[16], got[16];
 
 	n = (raise_limit(3 * MANY + SPARE, &old) - SPARE) / 3;
 	begin();
 	before = t_descriptors();
-	for (k = 0; k < NAMES; k++) {
-		snprintf(name, sizeof(name), "f%u", k);
-		first[k] = open(fake_file(name, 4096, k + 1), O_RDWR);
-		snprintf(word, sizeof(word), "file %9u", k);
-		assert_int_equal(pwrite(first[k], word, sizeof(word), 0), sizeof(word));
-	}
+	for (k = 0; k < NAMES; k++)
+		first[k] = numbered_file(k);
 	for (i = 0; i < n; i++) {
 		fd[i] = i < NAMES ? first[i] : dup(first[i % NAMES]);
 		assert_true(fd[i] >= 0);
