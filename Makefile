@@ -25,6 +25,7 @@ help:
 	@echo 'make check-kernels guest tests on 6.1, 6.12 and 7'
 	@echo 'make check-debug   guest tests on the debug kernel (builds it once: about 20 minutes)'
 	@echo 'make check-long    the long form of the guest tests            [KERNEL=6.12]'
+	@echo 'make check-memcheck    unit tests under valgrind'
 	@echo 'make check-mutants each mutant must turn its test red'
 	@echo 'make check-style   style checks'
 	@echo 'make check-static  checkpatch, sparse and W=1 for the modules, on 6.1, 6.12 and 7'
@@ -60,8 +61,8 @@ modules: setup
 demo: setup
 	@tests/demo --kernel $(KERNEL) --topology $(TOPOLOGY) --iommu $(IOMMU)
 
-.PHONY: check check-unit check-guest check-kernels check-debug check-long check-mutants check-style \
-	check-static
+.PHONY: check check-unit check-guest check-kernels check-debug check-long check-memcheck check-mutants \
+	check-style check-static
 check: setup
 	@tests/run --style --unit --guest --kernel 6.12 --kernel 7 --core --demo --mutant $(MUTANT)
 
@@ -81,6 +82,10 @@ check-debug: setup
 check-long: setup
 	@tests/run --guest --long --kernel $(KERNEL)
 	@tests/fuzz/run --kernel $(KERNEL) --total $(if $(filter debug,$(KERNEL)),1000000,20000000)
+
+check-memcheck:
+	@tools/setup --with memcheck
+	@tests/run --memcheck
 
 check-mutants: setup
 	@tests/run-mutants

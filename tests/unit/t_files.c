@@ -42,16 +42,29 @@ static CUfileError_t register_fd(int fd, CUfileHandle_t *fh)
 	return cuFileHandleRegister(fh, &d);
 }
 
-/* A file that begins with its number; the caller closes the descriptor. */
+/* What file `i` begins with. */
+struct word {
+	char text[16];
+};
+
+static struct word word_of(unsigned int i)
+{
+	struct word w = { "" };
+
+	snprintf(w.text, sizeof(w.text), "file %u", i);
+	return w;
+}
+
+/* A file that begins with its word; the caller closes the descriptor. */
 static int numbered_file(unsigned int i)
 {
-	char name[32], word[16];
+	struct word w = word_of(i);
+	char name[32];
 	int fd;
 
 	snprintf(name, sizeof(name), "f%u", i);
 	fd = open(fake_file(name, 4096, i + 1), O_RDWR);
-	snprintf(word, sizeof(word), "file %9u", i);
-	assert_int_equal(pwrite(fd, word, sizeof(word), 0), sizeof(word));
+	assert_int_equal(pwrite(fd, &w, sizeof(w), 0), sizeof(w));
 	return fd;
 }
 
@@ -62,7 +75,7 @@ static void t_many_files(void **state)
 	CUfileHandle_t fh[N];
 	unsigned int i, before;
 	int fd[N];
-	char word[16], got[16];
+	struct word want, got;
 
 	begin();
 	before = t_descriptors();
@@ -71,21 +84,21 @@ static void t_many_files(void **state)
 		assert_int_equal(register_fd(fd[i], &fh[i]).err, 0);
 	}
 	for (i = 0; i < N; i++) {
-		snprintf(word, sizeof(word), "file %9u", i * 7 % N);
-		assert_int_equal(cuFileRead(fh[i * 7 % N], got, sizeof(got), 0, 0), sizeof(got));
-		assert_memory_equal(got, word, sizeof(word));
+		want = word_of(i * 7 % N);
+		assert_int_equal(cuFileRead(fh[i * 7 % N], &got, sizeof(got), 0, 0), sizeof(got));
+		assert_memory_equal(&got, &want, sizeof(want));
 	}
 	/* every other one goes; the rest is still itself */
 	for (i = 0; i < N; i += 2)
 		cuFileHandleDeregister(fh[i]);
 	for (i = 0; i < N; i++) {
-		snprintf(word, sizeof(word), "file %9u", i);
+		want = word_of(i);
 		errno = 0;
-		assert_int_equal(cuFileRead(fh[i], got, sizeof(got), 0, 0),
+		assert_int_equal(cuFileRead(fh[i], &got, sizeof(got), 0, 0),
 				 i % 2 ? (int)sizeof(got) : -1);
 		assert_int_equal(errno, i % 2 ? 0 : CU_FILE_HANDLE_NOT_REGISTERED);
 		if (i % 2)
-			assert_memory_equal(got, word, sizeof(word));
+			assert_memory_equal(&got, &want, sizeof(want));
 	}
 	for (i = 0; i < N; i++) {
 		if (i % 2)
@@ -198,7 +211,7 @@ static void t_hundred_thousand_files(void **state)
 	int *fd = calloc(MANY, sizeof(*fd)), first[NAMES];
 	unsigned int i, k, before, n;
 	struct rlimit old;
-	char word[16], got[16];
+	struct word want, got;
 
 	n = (raise_limit(3 * MANY + SPARE, &old) - SPARE) / 3;
 	begin();
@@ -212,15 +225,15 @@ static void t_hundred_thousand_files(void **state)
 	}
 	for (i = 0; i < 20000; i++) {
 		k = (uint64_t)i * 104729 % n;
-		snprintf(word, sizeof(word), "file %9u", k % NAMES);
-		assert_int_equal(cuFileRead(fh[k], got, sizeof(got), 0, 0), sizeof(got));
-		assert_memory_equal(got, word, sizeof(word));
+		want = word_of(k % NAMES);
+		assert_int_equal(cuFileRead(fh[k], &got, sizeof(got), 0, 0), sizeof(got));
+		assert_memory_equal(&got, &want, sizeof(want));
 	}
 	for (i = 0; i < n; i += 2)
 		cuFileHandleDeregister(fh[i]);
 	for (i = 0; i < 20000; i++) {
 		k = (uint64_t)i * 104729 % n;
-		assert_int_equal(cuFileRead(fh[k], got, sizeof(got), 0, 0),
+		assert_int_equal(cuFileRead(fh[k], &got, sizeof(got), 0, 0),
 				 k % 2 ? (int)sizeof(got) : -1);
 	}
 	/* the close takes the rest */
