@@ -1,259 +1,313 @@
 // SPDX-License-Identifier: MIT
-/* ranges.c - a set of address ranges: a sorted array in chunks. */
+/* ranges.c - a set of address ranges: a hash table of the blocks in which they lie. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ranges.h"
 
-/* A search reads starts only: they stand alone, in as few cache lines as can be. */
-struct ranges_chunk {
-	size_t n;
-	_Alignas(64) uint64_t start[RANGES_CHUNK];
-	struct {
-		uint64_t end;
-		void *what;
-	} at[RANGES_CHUNK];
-};
+#define LEAST_ROOM 64
+/* Shorter ranges count as if they had 64 bytes, so that class and block fit in a key. */
+#define LEAST_CLASS 6
 
-/* Number of chunks whose first range begins at or below va. */
-static size_t chunks_upto(const struct ranges *r, uint64_t va)
+static unsigned int class_of(uint64_t start, uint64_t end)
 {
-	size_t lo = 0, hi = r->heads, mid;
+	uint64_t len = end - start;
+	unsigned int k = len > 1 ? 64 - __builtin_clzll(len - 1) : 0;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (r->head[mid].first <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	/* more than 2^63 bytes lie in both blocks of 2^63 */
+	return k < LEAST_CLASS ? LEAST_CLASS : k > 63 ? 63 : k;
 }
 
-/* Number of ranges of the chunk that begin at or below va. */
-static size_t upto(const struct ranges_chunk *c, uint64_t va)
+/* Of the block of class k that holds va. Never 0. */
+static uint64_t key_of(unsigned int k, uint64_t va)
 {
-	size_t lo = 0, hi = c->n, mid;
-
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (c->start[mid] <= va)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return va >> k << LEAST_CLASS | (k - LEAST_CLASS + 1);
 }
 
-static void set_head(struct ranges_head *h)
+static size_t home(const struct ranges *r, uint64_t key)
 {
-	const struct ranges_chunk *c = h->chunk;
+	uint64_t h = key * 0x9e3779b97f4a7c15ULL;
+
+	/* blocks that lie at equal distances must not meet */
+	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ULL;
+	return h >> r->shift;
+}
+
+static size_t after(const struct ranges *r, size_t i)
+{
+	return (i + 1) & (r->room - 1);
+}
+
+static struct crowd *crowd_of(const struct ranges_slot *s)
+{
+	return s->range.end ? NULL : s->range.what;
+}
+
+/* -- slots -- */
+
+/* There is room. */
+static void put(struct ranges *r, uint64_t key, const struct range *range)
+{
+	size_t i = home(r, key);
+
+	while (r->slot[i].key)
+		i = after(r, i);
+	r->slot[i].key = key;
+	r->slot[i].range = *range;
+	r->used++;
+	if (i >= r->left)
+		r->left = i + 1;
+}
+
+/* Frees slot i: those behind it that a search would not find any more move up. */
+static void drop(struct ranges *r, size_t i)
+{
+	size_t mask = r->room - 1, j;
+
+	for (j = after(r, i); r->slot[j].key; j = after(r, j)) {
+		if (((j - home(r, r->slot[j].key)) & mask) < ((j - i) & mask))
+			continue;
+		r->slot[i] = r->slot[j];
+		i = j;
+	}
+	r->slot[i].key = 0;
+	r->used--;
+}
+
+static int resize(struct ranges *r, size_t room)
+{
+	struct ranges_slot *slot = aligned_alloc(64, room * sizeof(*slot));
+	struct ranges old = *r;
 	size_t i;
 
-	h->first = c->start[0];
-	h->reach = 0;
-	for (i = 0; i < c->n; i++)
-		if (c->at[i].end > h->reach)
-			h->reach = c->at[i].end;
-}
-
-/* Moves n ranges of a chunk to another place, of the same chunk or of another one. */
-static void move(struct ranges_chunk *to, size_t at, const struct ranges_chunk *from, size_t first,
-		 size_t n)
-{
-	memmove(to->start + at, from->start + first, n * sizeof(to->start[0]));
-	memmove(to->at + at, from->at + first, n * sizeof(to->at[0]));
-}
-
-/* A new, empty chunk at place i of the heads: 0 or -ENOMEM */
-static int new_chunk(struct ranges *r, size_t i)
-{
-	size_t room = r->room ? r->room * 2 : 16;
-	struct ranges_chunk *c;
-	void *p;
-
-	if (r->heads == r->room) {
-		p = realloc(r->head, room * sizeof(r->head[0]));
-		if (!p)
-			return -ENOMEM;
-		r->head = p;
-		r->room = room;
-	}
-	c = aligned_alloc(64, sizeof(*c));
-	if (!c)
+	if (!slot)
 		return -ENOMEM;
-	c->n = 0;
-	memmove(r->head + i + 1, r->head + i, (r->heads - i) * sizeof(r->head[0]));
-	r->head[i].chunk = c;
-	r->heads++;
+	memset(slot, 0, room * sizeof(*slot));
+	r->slot = slot;
+	r->room = room;
+	r->shift = 64 - __builtin_ctzll(room);
+	r->used = r->left = 0;
+	for (i = 0; i < old.room; i++)
+		if (old.slot[i].key)
+			put(r, old.slot[i].key, &old.slot[i].range);
+	free(old.slot);
 	return 0;
 }
 
-static void drop_chunk(struct ranges *r, size_t i)
-{
-	free(r->head[i].chunk);
-	r->heads--;
-	memmove(r->head + i, r->head + i + 1, (r->heads - i) * sizeof(r->head[0]));
-}
+/* -- a block's ranges -- */
 
-/* A full chunk becomes two halves: 0 or -ENOMEM */
-static int split(struct ranges *r, size_t i)
+/* The block of `key` has as many ranges as may stand in slots of their own: 0 or -ENOMEM. */
+static int make_crowd(struct ranges *r, uint64_t key, const struct range *more)
 {
-	struct ranges_chunk *low, *high;
-	int ret = new_chunk(r, i + 1);
+	struct range as = { .what = calloc(1, sizeof(struct crowd)) };
+	struct crowd *w = as.what;
+	struct range one;
+	size_t i;
+	int ret;
 
-	if (ret)
+	if (!w)
+		return -ENOMEM;
+	ret = crowd_add(w, more);
+	for (i = home(r, key); !ret && r->slot[i].key; i = after(r, i))
+		if (r->slot[i].key == key)
+			ret = crowd_add(w, &r->slot[i].range);
+	if (ret) {
+		while (crowd_any(w, &one))
+			crowd_take(w, one.start);
+		free(w);
 		return ret;
-	low = r->head[i].chunk;
-	high = r->head[i + 1].chunk;
-	high->n = low->n / 2;
-	low->n -= high->n;
-	move(high, 0, low, low->n, high->n);
-	set_head(&r->head[i]);
-	set_head(&r->head[i + 1]);
+	}
+	for (i = home(r, key); r->slot[i].key;) {
+		if (r->slot[i].key == key)
+			drop(r, i);	/* another one may stand there now */
+		else
+			i = after(r, i);
+	}
+	put(r, key, &as);
 	return 0;
+}
+
+/* There is room for one more slot. 0 or -ENOMEM. */
+static int put_in(struct ranges *r, uint64_t key, const struct range *range)
+{
+	unsigned int same = 0;
+	struct crowd *w;
+	size_t i;
+
+	for (i = home(r, key); r->slot[i].key; i = after(r, i)) {
+		if (r->slot[i].key != key)
+			continue;
+		w = crowd_of(&r->slot[i]);
+		if (w)
+			return crowd_add(w, range);
+		same++;
+	}
+	if (same == RANGES_SAME)
+		return make_crowd(r, key, range);
+	put(r, key, range);
+	return 0;
+}
+
+/* The range that begins at start stands in the block of key. A small crowd is none any more. */
+static void take_from(struct ranges *r, uint64_t key, uint64_t start)
+{
+	struct range one;
+	struct crowd *w;
+	size_t i;
+
+	for (i = home(r, key); r->slot[i].key; i = after(r, i)) {
+		if (r->slot[i].key != key)
+			continue;
+		w = crowd_of(&r->slot[i]);
+		if (!w && r->slot[i].range.start != start)
+			continue;
+		if (w) {
+			crowd_take(w, start);
+			if (w->n > RANGES_SAME / 2 || r->used + w->n > r->room / 2)
+				return;
+		}
+		drop(r, i);
+		while (w && crowd_any(w, &one)) {
+			crowd_take(w, one.start);
+			put(r, key, &one);
+		}
+		free(w);
+		return;
+	}
+}
+
+/* -- all of them -- */
+
+static bool begins_at(const struct ranges *r, uint64_t start, struct range *out)
+{
+	const struct ranges_slot *s;
+	uint64_t m, key;
+	size_t i;
+
+	for (m = r->classes; m; m &= m - 1) {
+		key = key_of(__builtin_ctzll(m), start);
+		for (i = home(r, key); (s = &r->slot[i])->key; i = after(r, i)) {
+			if (s->key != key)
+				continue;
+			if (crowd_of(s)) {
+				if (crowd_at(crowd_of(s), start, out))
+					return true;
+			} else if (s->range.start == start) {
+				*out = s->range;
+				return true;
+			}
+		}
+	}
+	return false;
 }
 
 int ranges_add(struct ranges *r, uint64_t start, uint64_t end, void *what)
 {
-	size_t i = chunks_upto(r, start), at;
-	struct ranges_chunk *c;
-	int ret;
+	struct range range = { .start = start, .end = end, .what = what }, other;
+	unsigned int k = class_of(start, end);
+	uint64_t first = key_of(k, start), last = key_of(k, end - 1);
+	int ret = 0;
 
-	/* below the first of all it goes to the front of the first chunk */
-	if (i)
-		i--;
-	ret = r->heads ? 0 : new_chunk(r, 0);
+	if (begins_at(r, start, &other))
+		return -EEXIST;
+	if (r->used + 2 > r->room / 2)
+		ret = resize(r, r->room ? r->room * 2 : LEAST_ROOM);
+	if (!ret)
+		ret = put_in(r, first, &range);
+	if (!ret && last != first) {
+		ret = put_in(r, last, &range);
+		if (ret)
+			take_from(r, first, start);
+	}
 	if (ret)
 		return ret;
-	c = r->head[i].chunk;
-	at = upto(c, start);
-	if (at && c->start[at - 1] == start)
-		return -EEXIST;
-	if (c->n == RANGES_CHUNK) {
-		ret = split(r, i);
-		if (ret)
-			return ret;
-		if (at > c->n) {
-			at -= c->n;
-			c = r->head[++i].chunk;
-		}
-	}
-	move(c, at + 1, c, at, c->n - at);
-	c->start[at] = start;
-	c->at[at].end = end;
-	c->at[at].what = what;
-	c->n++;
 	r->n++;
-	r->head[i].first = c->start[0];
-	if (c->n == 1 || end > r->head[i].reach)
-		r->head[i].reach = end;
+	r->of_class[k]++;
+	r->classes |= 1ULL << k;
 	return 0;
-}
-
-/* The chunk of the range that begins at start, and its place there; false: none does. */
-static bool find(const struct ranges *r, uint64_t start, size_t *chunk, size_t *at)
-{
-	const struct ranges_chunk *c;
-	size_t i = chunks_upto(r, start), j;
-
-	if (!i)
-		return false;
-	c = r->head[i - 1].chunk;
-	j = upto(c, start);
-	*chunk = i - 1;
-	*at = j - 1;
-	return c->start[j - 1] == start;
 }
 
 void *ranges_at(const struct ranges *r, uint64_t start)
 {
-	size_t i, at;
+	struct range range;
 
-	return find(r, start, &i, &at) ? r->head[i].chunk->at[at].what : NULL;
-}
-
-/* Chunks that are mostly empty would make a search long: two of them become one. */
-static void join(struct ranges *r, size_t i)
-{
-	struct ranges_chunk *low, *high;
-
-	if (i + 1 >= r->heads)
-		return;
-	low = r->head[i].chunk;
-	high = r->head[i + 1].chunk;
-	if (low->n + high->n > RANGES_CHUNK / 2)
-		return;
-	move(low, low->n, high, 0, high->n);
-	low->n += high->n;
-	drop_chunk(r, i + 1);
-	set_head(&r->head[i]);
+	return begins_at(r, start, &range) ? range.what : NULL;
 }
 
 void *ranges_take(struct ranges *r, uint64_t start)
 {
-	struct ranges_chunk *c;
-	size_t i, at;
-	void *what;
+	struct range range;
+	uint64_t first, last;
+	unsigned int k;
 
-	if (!find(r, start, &i, &at))
+	if (!begins_at(r, start, &range))
 		return NULL;
-	c = r->head[i].chunk;
-	what = c->at[at].what;
-	c->n--;
+	k = class_of(range.start, range.end);
+	first = key_of(k, range.start);
+	last = key_of(k, range.end - 1);
+	take_from(r, first, start);
+	if (last != first)
+		take_from(r, last, start);
 	r->n--;
-	move(c, at, c, at + 1, c->n - at);
-	if (!c->n) {
-		drop_chunk(r, i);
-		return what;
-	}
-	set_head(&r->head[i]);
-	join(r, i);
-	if (i)
-		join(r, i - 1);
-	return what;
+	if (!--r->of_class[k])
+		r->classes &= ~(1ULL << k);
+	/* without memory for a smaller one the large one serves on */
+	if (r->room > LEAST_ROOM && r->used < r->room / 8)
+		resize(r, r->room / 2);
+	return range.what;
 }
 
 void *ranges_cover(const struct ranges *r, uint64_t va, uint64_t size, bool *touched)
 {
-	const struct ranges_chunk *c;
-	size_t i, at;
+	struct range best = { 0 }, one;
+	const struct ranges_slot *s;
+	uint64_t m, key;
+	size_t i;
 
 	*touched = false;
-	for (i = chunks_upto(r, va); i-- > 0;) {
-		if (r->head[i].reach <= va)
-			continue;
-		/* some range here holds va; whether one holds enough is another question */
-		if (*touched && r->head[i].reach - va < size)
-			continue;
-		c = r->head[i].chunk;
-		for (at = upto(c, va); at-- > 0;) {
-			if (c->at[at].end <= va)
+	for (m = r->classes; m; m &= m - 1) {
+		key = key_of(__builtin_ctzll(m), va);
+		for (i = home(r, key); (s = &r->slot[i])->key; i = after(r, i)) {
+			if (s->key != key)
 				continue;
-			*touched = true;
-			if (size <= c->at[at].end - va)
-				return c->at[at].what;
+			one = s->range;
+			if (crowd_of(s)) {
+				if (!crowd_cover(crowd_of(s), va, size, touched, &one))
+					continue;
+			} else {
+				if (va < one.start || va >= one.end)
+					continue;
+				*touched = true;
+				if (size > one.end - va)
+					continue;
+			}
+			/* nothing begins later than here */
+			if (one.start == va)
+				return one.what;
+			if (!best.end || one.start > best.start)
+				best = one;
 		}
 	}
-	return NULL;
+	return best.what;
 }
 
 void *ranges_drain(struct ranges *r)
 {
-	struct ranges_chunk *c;
-	void *what;
+	const struct ranges_slot *s;
+	struct range one;
 
-	if (!r->heads) {
-		free(r->head);
-		memset(r, 0, sizeof(*r));
-		return NULL;
+	/* what moves up when a slot is freed comes from below `left` */
+	for (; r->left; r->left--) {
+		s = &r->slot[r->left - 1];
+		if (!s->key)
+			continue;
+		one = s->range;
+		if (crowd_of(s))
+			crowd_any(crowd_of(s), &one);
+		return ranges_take(r, one.start);
 	}
-	c = r->head[r->heads - 1].chunk;
-	what = c->at[--c->n].what;
-	r->n--;
-	/* the head's reach may be too high now, which a search only pays for */
-	if (!c->n)
-		drop_chunk(r, r->heads - 1);
-	return what;
+	free(r->slot);
+	memset(r, 0, sizeof(*r));
+	return NULL;
 }
