@@ -4,11 +4,21 @@
  *
  *   bench_tables [--threads N] [--seconds S]
  *
- * A line each for 100, 1,000, 10,000 and 100,000 registrations: nanoseconds of one look-up
- * (handle; start of a buffer; an address inside one), in random order, and beside each how
- * many times that of 100 it is. Then the look-ups a second of 1, 2, 4, ... N threads (default:
- * as many as there are processors) in the full tables, and how many times that of one thread.
- * Nothing is registered with a GPU: the tables are asked as a request asks them.
+ * A line each for 100, 1,000, 10,000 and 100,000 registrations of buffers that are
+ *
+ *	equal	of one size, side by side
+ *	mixed	of five sizes from 4 KiB to 16 MiB
+ *	nested	pieces of larger ones that are registered as well
+ *	tower	all of them in one another
+ *
+ * with nanoseconds of one look-up by the start of a buffer and by an address inside it, in
+ * random order, and beside each how many times that of 100 it is. `miss` is one dependent read
+ * in random order of as many places as there are registrations, spread over as much memory as
+ * they take: a look-up needs two, of its slot and of the buffer, so that `floor` is the ratio of
+ * one that does nothing else for the larger number. Then the same for handles, and the look-ups a
+ * second of 1, 2, 4, ... N threads (default: as many as there are processors) in the full
+ * tables, and how many times that of one thread. Nothing is registered with a GPU: the tables
+ * are asked as a request asks them.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,9 +37,16 @@
 #include "handles.h"
 
 #define MOST 100000
-#define STEP 4096	/* bytes from one buffer to the next */
+#define SPACE (4ULL << 40)	/* addresses to register; nothing is there */
+#define PLACE 256		/* bytes that a registration takes of the library's memory */
 
 enum what { HANDLE, START, INSIDE, WHATS };
+enum kind { MIXED, NESTED, TOWER, EQUAL, KINDS };
+static const char *const kind_name[] = { "mixed", "nested", "tower", "equal" };
+
+struct spot {
+	uint64_t at, len;
+};
 
 struct thing {
 	atomic_uint refs;
@@ -44,6 +61,7 @@ static void hold(void *object)
 static struct handles handles = HANDLES_INIT(hold);
 static struct thing thing[MOST];
 static char *mem;
+static enum kind kind;
 static size_t have;		/* registered so far */
 static atomic_bool stop;
 static double seconds = 0.5;
@@ -67,20 +85,42 @@ static double now(void)
 	return clock_of(CLOCK_MONOTONIC);
 }
 
-/* Up to n of each, in no order. */
-static void fill(size_t n)
+/* Where buffer i is. Whatever lies around it, it is what begins last at its own bytes. */
+static struct spot spot_of(size_t i)
+{
+	static const uint64_t size[] = { 4096, 20000, 300000, 2 << 20, (16 << 20) + 4096 };
+	uint64_t k = i * 7919 % MOST;
+
+	switch (kind) {
+	case MIXED:
+		return (struct spot){ (k << 25) + k % 7 * 4096, size[k % 5] };
+	case NESTED:
+		/* the first of sixteen holds the others */
+		return (struct spot){ k << 16, k % 16 ? 32768 : 1 << 20 };
+	case TOWER:
+		return (struct spot){ k * 64, 64 * (4 * MOST - 2 * k) };
+	default:
+		return (struct spot){ k * 4096, 2048 };
+	}
+}
+
+/* Up to n buffers, or handles, in no order. */
+static void fill(enum what what, size_t n)
 {
 	CUfileError_t e;
-	size_t i;
+	struct spot s;
 
-	for (i = have; i < n; i++) {
-		if (handles_put_in(&handles, &thing[i], &thing[i].handle))
-			die("handles_put_in", i);
-		e = cuFileBufRegister(mem + (i * 7919 % MOST) * STEP, STEP / 2, 0);
+	for (; have < n; have++) {
+		if (what == HANDLE) {
+			if (handles_put_in(&handles, &thing[have], &thing[have].handle))
+				die("handles_put_in", have);
+			continue;
+		}
+		s = spot_of(have);
+		e = cuFileBufRegister(mem + s.at, s.len, 0);
 		if (e.err)
 			die("cuFileBufRegister", e.err);
 	}
-	have = n;
 }
 
 static void look(enum what what, size_t i)
@@ -97,8 +137,8 @@ static void look(enum what what, size_t i)
 		atomic_fetch_sub(&t->refs, 1);
 		return;
 	}
-	va = (uintptr_t)mem + (i * 7919 % MOST) * STEP;
-	b = buffer_get(va, what == INSIDE ? 1000 : 0, 16, &err);
+	va = (uintptr_t)mem + spot_of(i).at;
+	b = buffer_get(va, what == INSIDE ? 40 : 0, 16, &err);
 	if (!b || b->va != va)
 		die("a buffer was not found", i);
 	buffer_put(b);
@@ -133,6 +173,74 @@ static double measure(enum what what)
 			best = took;
 	}
 	return best;
+}
+
+/* Nanoseconds of one read that the next one waits for, in places of n registrations. */
+static double measure_miss(size_t n)
+{
+	char *at = aligned_alloc(4096, n * PLACE + 4096), **p;
+	double best = 0, t0, took;
+	uint64_t seed = 77;
+	size_t i, k, swap, *order = malloc(n * sizeof(*order));
+	int try;
+
+	if (!at || !order)
+		die("memory", ENOMEM);
+	for (i = 0; i < n; i++)
+		order[i] = i;
+	for (i = n; i > 1; i--) {
+		k = next(&seed) % i;
+		swap = order[k];
+		order[k] = order[i - 1];
+		order[i - 1] = swap;
+	}
+	for (i = 0; i < n; i++)
+		*(char **)(at + order[i] * PLACE) = at + order[(i + 1) % n] * PLACE;
+	p = (char **)at;
+	for (try = 0; try < 10; try++) {
+		t0 = clock_of(CLOCK_THREAD_CPUTIME_ID);
+		took = 0;
+		for (i = 0; i % 1024 || took < seconds / 10; i++) {
+			p = (char **)*p;
+			__asm__ volatile("" : "+r"(p));
+			if (i % 1024 == 1023)
+				took = clock_of(CLOCK_THREAD_CPUTIME_ID) - t0;
+		}
+		took = took / i * 1e9;
+		if (!try || took < best)
+			best = took;
+	}
+	free(at);
+	free(order);
+	return best;
+}
+
+/* Lines of one kind: of the look-ups `from` .. `to` - 1. */
+static void compare(const char *title, enum what from, enum what to)
+{
+	static const char *const name[] = { "handle", "start", "inside" };
+	double first[WHATS], took, miss, first_miss = 0;
+	enum what what;
+	unsigned int n;
+
+	printf("%s\n", title);
+	for (n = 100; n <= MOST; n *= 10) {
+		fill(from, n);
+		miss = measure_miss(n);
+		if (n == 100)
+			first_miss = miss;
+		printf("%7u registered:", n);
+		for (what = from; what < to; what++) {
+			took = measure(what);
+			if (n == 100)
+				first[what] = took;
+			printf("  %s %.0f ns (%.2f, floor %.2f)", name[what], took,
+			       took / first[what],
+			       (first[what] + 2 * (miss - first_miss)) / first[what]);
+		}
+		printf("  miss %.0f ns\n", miss);
+		fflush(stdout);
+	}
 }
 
 static void *thread(void *arg)
@@ -175,11 +283,10 @@ int main(int argc, char **argv)
 		{ "seconds", required_argument, NULL, 's' },
 		{ 0 },
 	};
-	static const char *const name[] = { "handle", "start", "inside" };
-	double first[WHATS], took, one = 0, rate;
 	unsigned int n, most = 0;
+	double one = 0, rate;
 	cpu_set_t set;
-	int c, what;
+	int c;
 
 	while ((c = getopt_long(argc, argv, "", option, NULL)) != -1) {
 		if (c == 't')
@@ -196,21 +303,19 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	setenv("CUFILE_LOGFILE_PATH", "/dev/null", 0);
-	mem = mmap(NULL, (size_t)MOST * STEP, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	mem = mmap(NULL, SPACE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mem == MAP_FAILED)
 		die("mmap", errno);
-	for (n = 100; n <= MOST; n *= 10) {
-		fill(n);
-		printf("%6u registered:", n);
-		for (what = 0; what < WHATS; what++) {
-			took = measure(what);
-			if (n == 100)
-				first[what] = took;
-			printf("  %s %.0f ns (%.2f)", name[what], took, took / first[what]);
-		}
-		printf("\n");
+	for (kind = 0; kind < KINDS; kind++) {
+		/* the close takes all registrations */
+		if (kind && cuFileDriverClose().err)
+			die("cuFileDriverClose", 0);
+		have = 0;
+		compare(kind_name[kind], START, WHATS);
 	}
+	kind = EQUAL;
+	have = 0;
+	compare("handles", HANDLE, START);
 	for (n = 1; n <= most; n *= 2) {
 		rate = threads(n);
 		if (n == 1)
