@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* cufile_prop_pick.c - what the property test tries: random, but with the values that hurt. */
 #include "cufile_prop.h"
+#include "t_random.h"
 
 uint64_t prop_next(struct prop *p)
 {
-	uint64_t z = p->rnd += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
+	return t_random(&p->rnd);
 }
 
 uint64_t prop_below(struct prop *p, uint64_t n)

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "cufile_stress.h"
+#include "t_random.h"
 
 static const char *const stop_name[] = { "none", "close", "deregister", "free", "kill" };
 
@@ -406,7 +407,7 @@ int main(int argc, char **argv)
 		t_die("out of memory");
 	rnd = s.seed;
 	for (i = 0; i < s.threads; i++)
-		s_fresh(&rnd, s.st[i].now, STRETCH);
+		t_random_fresh(&rnd, s.st[i].now, STRETCH);
 	make_files(&s);
 	err = s.stop == STOP_KILL ? run_killed(&s) : run(&s);
 	err |= check_files(&s);

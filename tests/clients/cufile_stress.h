@@ -74,8 +74,6 @@ struct stress {
 /* Ends the run, with a text and a bad status. */
 void s_bad(struct stress *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *s_io_error(int err);
-/* Bytes that no other call gives. */
-void s_fresh(uint64_t *state, unsigned char *buf, size_t len);
 
 /* Threads; the argument is a struct worker, and the struct stress. */
 void *s_work(void *arg);

@@ -10,32 +10,7 @@
 #include <unistd.h>
 
 #include "cufile_stress.h"
-
-static uint64_t s_next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
-
-static size_t s_below(uint64_t *state, size_t n)
-{
-	return s_next(state) % n;
-}
-
-void s_fresh(uint64_t *state, unsigned char *buf, size_t len)
-{
-	uint64_t w = s_next(state);
-	size_t i, n;
-
-	for (i = 0; i < len; i += n) {
-		w += 0xd6e8feb86659fd93ULL;
-		n = len - i < sizeof(w) ? len - i : sizeof(w);
-		memcpy(buf + i, &w, n);
-	}
-}
+#include "t_random.h"
 
 void s_bad(struct stress *s, const char *fmt, ...)
 {
@@ -81,15 +56,15 @@ struct io {
 
 static void pick(struct worker *w, struct io *io)
 {
-	size_t top = 1UL << s_below(&w->rnd, 21);
+	size_t top = 1UL << t_random_below(&w->rnd, 21);
 
-	io->kind = s_below(&w->rnd, KINDS);
-	io->write = s_below(&w->rnd, 2);
-	io->size = 1 + s_below(&w->rnd, top);
-	io->at = s_below(&w->rnd, STRETCH - io->size + 1);
-	io->target = GUARD + s_below(&w->rnd, 4096);
+	io->kind = t_random_below(&w->rnd, KINDS);
+	io->write = t_random_below(&w->rnd, 2);
+	io->size = 1 + t_random_below(&w->rnd, top);
+	io->at = t_random_below(&w->rnd, STRETCH - io->size + 1);
+	io->target = GUARD + t_random_below(&w->rnd, 4096);
 	/* every other one with whole blocks that lie alike in file and memory */
-	if (s_below(&w->rnd, 2))
+	if (t_random_below(&w->rnd, 2))
 		io->target = 4096 + (w->base + io->at) % 4096;
 }
 
@@ -160,7 +135,7 @@ static bool step(struct worker *w)
 	pick(w, &io);
 	memset(w->scratch, GUARD_BYTE, io.size + 2 * GUARD);
 	if (io.write) {
-		s_fresh(&w->rnd, st->next, io.size);
+		t_random_fresh(&w->rnd, st->next, io.size);
 		memcpy(w->scratch + GUARD, st->next, io.size);
 		st->next_at = io.at;
 		atomic_signal_fence(memory_order_seq_cst);
@@ -225,7 +200,7 @@ static bool churn_ok(struct stress *s, CUfileError_t status, const char *what)
 static bool churn_once(struct stress *s, uint64_t *rnd, CUdeviceptr mem)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
-	unsigned int file = s_below(rnd, FILES);
+	unsigned int file = t_random_below(rnd, FILES);
 	void *base = (void *)(uintptr_t)mem;
 	CUfileHandle_t fh;
 	bool mapped, ok;
@@ -238,7 +213,7 @@ static bool churn_once(struct stress *s, uint64_t *rnd, CUdeviceptr mem)
 		return false;
 	}
 	mapped = churn_ok(s, cuFileBufRegister(base, IO_MAX, 0), "cuFileBufRegister");
-	got = cuFileRead(fh, base, 1 + s_below(rnd, IO_MAX), 0, 0);
+	got = cuFileRead(fh, base, 1 + t_random_below(rnd, IO_MAX), 0, 0);
 	if (got <= 0 && !(got < 0 && atomic_load(&s->may_fail) && s_fair(s, errno)))
 		s_bad(s, "a read of the thread that comes and goes gave %zd: %s", got,
 		    got < 0 ? s_io_error(errno) : "nothing");

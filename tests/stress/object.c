@@ -18,7 +18,7 @@ CUfileHandle_t ob_no_handle(struct worker *w)
 {
 	if (w->nstale && !st_one_in(w, 3))
 		return w->stale[st_below(w, w->nstale)];
-	return (CUfileHandle_t)(uintptr_t)(st_random(&w->rnd) | 1);
+	return (CUfileHandle_t)(uintptr_t)(t_random(&w->rnd) | 1);
 }
 
 static void remember(struct worker *w, CUfileHandle_t fh)
@@ -409,7 +409,7 @@ static void renew_memory(struct worker *w, struct mem *m)
 		st_bad(w, "%zu bytes of memory %d: CUDA %d", m->len, m->kind, r);
 	at = st_below(w, extra + 1);
 	m->span = m->base + at;
-	st_fresh(&w->rnd, m->want, SPAN);
+	t_random_fresh(&w->rnd, m->want, SPAN);
 	memcpy(m->span, m->want, SPAN);
 }
 
@@ -432,7 +432,7 @@ static void renew_file(struct worker *w, struct file_model *f)
 	f->inode = st.st_ino;
 	f->holes = false;
 	f->size = st_one_in(w, 4) ? st_below(w, 5000) : st_below(w, ZONES * ZONE);
-	st_fresh(&w->rnd, f->want, f->size);
+	t_random_fresh(&w->rnd, f->want, f->size);
 	if (pwrite(f->look, f->want, f->size, 0) != (ssize_t)f->size)
 		st_bad(w, "pwrite of %s: errno %d", f->path, errno);
 }

@@ -53,7 +53,7 @@ static size_t file_room(struct worker *w, const struct ask *a, const struct clai
 /* New bytes in the target of a write. */
 static void fill(struct worker *w, const struct ask *a)
 {
-	st_fresh(&w->rnd, a->m->want + a->at, a->size);
+	t_random_fresh(&w->rnd, a->m->want + a->at, a->size);
 	memcpy(a->m->span + a->at, a->m->want + a->at, a->size);
 }
 

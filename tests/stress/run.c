@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,35 +21,14 @@
 
 /* -- chance -- */
 
-uint64_t st_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
-
 size_t st_below(struct worker *w, size_t n)
 {
-	return st_random(&w->rnd) % n;
+	return t_random_below(&w->rnd, n);
 }
 
 bool st_one_in(struct worker *w, unsigned int n)
 {
 	return !st_below(w, n);
-}
-
-void st_fresh(uint64_t *state, unsigned char *to, size_t n)
-{
-	uint64_t word = st_random(state);
-	size_t i, k;
-
-	for (i = 0; i < n; i += k) {
-		word += 0xd6e8feb86659fd93ULL;
-		k = n - i < sizeof(word) ? n - i : sizeof(word);
-		memcpy(to + i, &word, k);
-	}
 }
 
 size_t st_size(struct worker *w, size_t most)

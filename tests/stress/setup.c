@@ -67,7 +67,7 @@ static void make_worker(struct stress *s, struct worker *w)
 		m->base = s->mem[i];
 		m->len = s->mem_len[i];
 		m->span = m->base + 64 + w->n * ROOM;
-		st_fresh(&w->rnd, m->want, SPAN);
+		t_random_fresh(&w->rnd, m->want, SPAN);
 		memcpy(m->span, m->want, SPAN);
 	}
 	for (i = 0; i <= FILES; i++) {
@@ -88,7 +88,7 @@ static void fill_file(struct worker *w, struct file_model *f)
 {
 	f->look = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	f->size = ZONES * ZONE;
-	st_fresh(&w->rnd, w->scratch, STRETCH < SPAN ? STRETCH : SPAN);
+	t_random_fresh(&w->rnd, w->scratch, STRETCH < SPAN ? STRETCH : SPAN);
 	memcpy(f->want, w->scratch, ZONES * ZONE);
 	if (f->look < 0 || pwrite(f->look, w->scratch, STRETCH, f->start) != (ssize_t)STRETCH)
 		st_bad(w, "%s: errno %d", f->path, errno);

@@ -22,6 +22,7 @@
 
 #include "cufile.h"
 #include "opengds.h"
+#include "../clients/t_random.h"
 
 #define MOST_THREADS 32
 #define ZONES 8
@@ -250,10 +251,8 @@ int stress_run(const struct options *opt);
 
 /* -- for the parts -- */
 
-uint64_t st_random(uint64_t *state);
 size_t st_below(struct worker *w, size_t n);
 bool st_one_in(struct worker *w, unsigned int n);
-void st_fresh(uint64_t *state, unsigned char *to, size_t n);
 /* 1 .. most, each order of magnitude alike */
 size_t st_size(struct worker *w, size_t most);
 
