@@ -35,6 +35,7 @@ help:
 	@echo 'make bench         direct against O_DIRECT into host memory   [KERNEL=6.12]'
 	@echo 'make bench-threads the same with 1 to 32 threads, with a mapping each and with one for all'
 	@echo 'make bench-host    what the hook costs requests of host memory'
+	@echo 'bench/indirect     libcufile files side by side, on a GPU: docs/performance.md'
 	@echo 'make nvme-patch    the hook for an nvme driver, for git am     KDIR=kernel-source'
 	@echo 'make clean         remove build/ (the cache stays: /var/cache/opengds)'
 	@echo
@@ -83,8 +84,7 @@ check-long: setup
 	@tests/run --guest --long --kernel $(KERNEL)
 	@tests/fuzz/run --kernel $(KERNEL) --total $(if $(filter debug,$(KERNEL)),1000000,20000000)
 
-check-memcheck:
-	@tools/setup --with memcheck
+check-memcheck: setup
 	@tests/run --memcheck
 
 check-mutants: setup
