@@ -96,6 +96,12 @@ int facts_pci_tree(const char *root, struct facts_pci *out, size_t max);
  */
 int facts_pci_bar1(const char *root, const char *address, uint64_t *bytes);
 
+/*
+ * Processors that this process can keep busy: those its first thread may run on, no more than
+ * the quota of its control groups (root/proc/self/cgroup, root/sys/fs/cgroup) allows. 1 at least.
+ */
+unsigned int facts_cpus(const char *root);
+
 /* The nvidia-fs module, from root/proc/driver/nvidia-fs. */
 struct facts_nvfs {
 	unsigned int major, minor;	/* of the ABI */

@@ -14,6 +14,7 @@
 #define LOG_MODULE "cufio-drv"
 #include "batch.h"
 #include "buffer.h"
+#include "crew.h"
 #include "device.h"
 #include "driver.h"
 #include "errmap.h"
@@ -384,6 +385,8 @@ static bool wait_empty(long msecs)
 static void release_all(void)
 {
 	workers_release();
+	/* after them: their jobs may have helpers */
+	crew_release();
 	batches_release();
 	streams_release();
 	stats_release();

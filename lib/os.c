@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -154,6 +157,28 @@ static uint64_t real_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static int real_thread(pthread_t *t, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, old;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(t, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -r;
+}
+
+static void real_sleep_on(atomic_uint *word, unsigned int seen)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void real_wake(atomic_uint *word, unsigned int n)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
 static uint64_t real_mount_ns(void)
 {
 	struct stat st;
@@ -186,6 +211,9 @@ const struct os_ops os_real = {
 	.mmap_page = real_mmap_page,
 	.munmap = real_munmap,
 	.now_ns = real_now_ns,
+	.thread = real_thread,
+	.sleep_on = real_sleep_on,
+	.wake = real_wake,
 	.mount_ns = real_mount_ns,
 	.mounts_changed = real_mounts_changed,
 };

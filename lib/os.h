@@ -8,6 +8,8 @@
 #ifndef OS_H
 #define OS_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +37,14 @@ struct os_ops {
 	void *(*mmap_page)(size_t size);
 	int (*munmap)(void *at, size_t size);
 	uint64_t (*now_ns)(void);			/* monotonic */
+	/* A thread, to be joined, with all signals blocked: they are the program's. */
+	int (*thread)(pthread_t *t, void *(*run)(void *arg), void *arg);
+	/*
+	 * Sleeps while *word is `seen`; also wakes for no reason. wake: n of those that sleep. It
+	 * does not look at *word, which may be gone by then.
+	 */
+	void (*sleep_on)(atomic_uint *word, unsigned int seen);
+	void (*wake)(atomic_uint *word, unsigned int n);
 	/* number of this process's mount namespace; 0: not known */
 	uint64_t (*mount_ns)(void);
 	/* fd: mountinfo. True: the table changed since it was opened, or nobody can tell. */

@@ -2,19 +2,21 @@
 /* workers.c - threads of the library. */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
+#include <stdatomic.h>
 
 #define LOG_MODULE "cufio-work"
 #include "driver.h"
+#include "facts.h"
 #include "log.h"
+#include "os.h"
 #include "workers.h"
 
 #define MOST 16
 #define MOST_CONFIGURED 32	/* largest value of max_io_threads */
 
 /*
- * lock guards all of it. `work` is signalled for each job queued and when `leaving` is set.
+ * lock guards all of it but `cpus`. `work` is signalled for each job queued and when `leaving`
+ * is set. cpus: looked up once an open; 0: not yet.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -23,23 +25,34 @@ static struct {
 	unsigned int queued, threads, idle;
 	pthread_t thread[MOST_CONFIGURED];
 	bool leaving;
+	atomic_uint cpus;
 } pool = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.work = PTHREAD_COND_INITIALIZER,
 	.last = &pool.first,
 };
 
+unsigned int workers_cpus(void)
+{
+	unsigned int n = atomic_load_explicit(&pool.cpus, memory_order_relaxed);
+
+	if (!n) {
+		n = facts_cpus(os_root);
+		atomic_store_explicit(&pool.cpus, n, memory_order_relaxed);
+	}
+	return n;
+}
+
 unsigned int workers_cap(void)
 {
 	const struct config *c = driver_config();
-	cpu_set_t set;
-	int n;
+	unsigned int n;
 
 	if (!c->parallel_io)
 		return 0;
 	if (c->max_io_threads_set)
 		return c->max_io_threads;
-	n = sched_getaffinity(0, sizeof(set), &set) ? 4 : CPU_COUNT(&set);
+	n = workers_cpus();
 	/* a copy waits for the drive most of the time: one processor can drive several */
 	return n < 4 ? 4 : n > MOST ? MOST : n;
 }
@@ -70,19 +83,14 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* pool.lock held. Signals are the program's: none is delivered to a thread of ours. */
+/* pool.lock held */
 static int start_one(void)
 {
-	sigset_t all, old;
-	int r;
+	int r = os->thread(&pool.thread[pool.threads], serve, NULL);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&pool.thread[pool.threads], NULL, serve, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!r)
 		pool.threads++;
-	return -r;
+	return r;
 }
 
 bool workers_submit(struct job *job)
@@ -122,4 +130,5 @@ void workers_release(void)
 		pthread_join(pool.thread[i], NULL);
 	pool.threads = 0;
 	pool.leaving = false;
+	atomic_store_explicit(&pool.cpus, 0, memory_order_relaxed);
 }
