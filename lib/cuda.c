@@ -38,6 +38,11 @@
 	X("cuStreamCreate", stream_new, CUresult (*)(CUstream *, unsigned int))              \
 	X("cuStreamDestroy_v2", stream_free, CUresult (*)(CUstream))                         \
 	X("cuStreamSynchronize", stream_sync, CUresult (*)(CUstream))                        \
+	X("cuEventCreate", event_new, CUresult (*)(CUevent *, unsigned int))                 \
+	X("cuEventDestroy_v2", event_free, CUresult (*)(CUevent))                            \
+	X("cuEventRecord", event_record, CUresult (*)(CUevent, CUstream))                    \
+	X("cuEventQuery", event_query, CUresult (*)(CUevent))                                \
+	X("cuEventSynchronize", event_sync, CUresult (*)(CUevent))                           \
 	X("cuLaunchHostFunc", host_func, CUresult (*)(CUstream, CUhostFn, void *))
 
 #define MEMBER(name, member, type) __typeof__((type)0) member;
@@ -351,6 +356,55 @@ static int cuda_sync(struct gpu_stream *s)
 	return r;
 }
 
+static int cuda_event_new(void *ctx, struct gpu_event *out)
+{
+	CUevent e;
+	int r = enter(ctx);
+
+	if (r)
+		return r;
+	r = cu.event_new(&e, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+	leave();
+	if (!r) {
+		out->ctx = ctx;
+		out->event = e;
+	}
+	return r;
+}
+
+static void cuda_event_free(struct gpu_event *e)
+{
+	if (enter(e->ctx))
+		return;
+	cu.event_free(e->event);
+	leave();
+}
+
+static int cuda_event_record(struct gpu_event *e, struct gpu_stream *s)
+{
+	int r = enter(s->ctx);
+
+	if (r)
+		return r;
+	r = cu.event_record(e->event, s->stream);
+	leave();
+	return r;
+}
+
+/* These two want no current context. */
+static int cuda_event_query(struct gpu_event *e, bool *done)
+{
+	int r = cu.event_query(e->event);
+
+	*done = !r;
+	return r == CUDA_ERROR_NOT_READY ? 0 : r;
+}
+
+static int cuda_event_sync(struct gpu_event *e)
+{
+	return cu.event_sync(e->event);
+}
+
 static int cuda_sync_memops(uint64_t va, void *ctx)
 {
 	int on = 1, r = enter(ctx);
@@ -408,6 +462,11 @@ const struct gpu_ops gpu_cuda = {
 	.to_host = cuda_to_host,
 	.inside = cuda_inside,
 	.sync = cuda_sync,
+	.event_new = cuda_event_new,
+	.event_free = cuda_event_free,
+	.event_record = cuda_event_record,
+	.event_query = cuda_event_query,
+	.event_sync = cuda_event_sync,
 	.host_func = cuda_host_func,
 	.wait_word = cuda_wait_word,
 	.stream_sync = cuda_stream_sync,

@@ -37,6 +37,12 @@ struct gpu_stream {
 	void *stream;
 };
 
+/* A mark in a stream: it is done when all that was queued before it is. */
+struct gpu_event {
+	void *ctx;
+	void *event;
+};
+
 struct gpu_ops {
 	/* Loads and initialises CUDA, once. `what` gets the text of a failure. */
 	int (*open)(char *what, size_t len);
@@ -63,6 +69,13 @@ struct gpu_ops {
 	int (*to_host)(struct gpu_stream *s, void *dst, uint64_t src_va, size_t size);
 	int (*inside)(struct gpu_stream *s, uint64_t dst_va, uint64_t src_va, size_t size);
 	int (*sync)(struct gpu_stream *s);	/* until all that was queued is done */
+
+	int (*event_new)(void *ctx, struct gpu_event *out);
+	void (*event_free)(struct gpu_event *e);
+	/* The mark moves to here; of a stream of the same context. */
+	int (*event_record)(struct gpu_event *e, struct gpu_stream *s);
+	int (*event_query)(struct gpu_event *e, bool *done);
+	int (*event_sync)(struct gpu_event *e);	/* until it is done; sleeps */
 
 	/* -- a stream of the caller's, as he passes it -- */
 	/* Runs fn(arg) when its turn comes. fn must not call CUDA. */
