@@ -43,7 +43,6 @@ static struct device *make(int index, int *err)
 		goto fail;
 	}
 	staging_init(&d->staging, d);
-	lanes_context(d->ctx);
 	log_info("GPU %d is %s", index, d->pci);
 	return d;
 

@@ -13,14 +13,13 @@
 #include "log.h"
 
 /*
- * lock guards all of it. A lane is on `idle`, held by one thread, or on `bare`: without a stream,
- * with host memory that the next one made takes over. `made` counts those with a stream; a taker
- * waits on `given` when it is `most` and no idle one fits. made and bare are `most` at the most.
+ * lock guards both. A lane is on `idle` or held by one thread. `made` counts those that
+ * exist; a taker waits on `given` when it is `most` and no idle one fits.
  */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t given;
-	struct lane *idle, *bare;
+	struct lane *idle;
 	unsigned int made, most;	/* most, bytes: final while the library is open */
 	size_t bytes;
 	struct {
@@ -49,13 +48,11 @@ size_t lane_bytes(void)
 	return lanes.bytes;
 }
 
-/* Waits for the GPUs: at the close only. */
 static void destroy(struct lane *l)
 {
 	if (l->host)
-		gpu->host_free(l->host_ctx, l->host);
-	if (l->s.stream)
-		gpu->stream_free(&l->s);
+		gpu->host_free(l->s.ctx, l->host);
+	gpu->stream_free(&l->s);
 	free(l);
 }
 
@@ -97,50 +94,13 @@ static void count(void *ctx, bool keep, int by)
 		*of += by;
 }
 
-void lanes_context(void *ctx)
-{
-	pthread_mutex_lock(&lanes.lock);
-	made_of(ctx);
-	pthread_mutex_unlock(&lanes.lock);
-}
-
-/* lanes.lock held. One without a stream is kept for what it has. */
-static void keep_bare(struct lane *l)
-{
-	if (!l->host) {
-		free(l);
-		return;
-	}
-	l->next = lanes.bare;
-	lanes.bare = l;
-}
-
-/* lanes.lock held */
-static struct lane *take_bare(void)
-{
-	struct lane *l = lanes.bare;
-
-	if (l)
-		lanes.bare = l->next;
-	return l;
-}
-
-/* Its old stream goes, which does not wait; its host memory serves any context. */
-static int new_stream(struct lane *l, void *ctx)
-{
-	if (l->s.stream)
-		gpu->stream_free(&l->s);
-	memset(&l->s, 0, sizeof(l->s));
-	return gpu->stream_new(ctx, &l->s);
-}
-
 enum when_none { MAKE, WAIT, LEAVE };
 
 /* LEAVE: NULL and no error when it would have to wait for one that somebody holds. */
 static struct lane *take(void *ctx, int keep, enum when_none how, int *err)
 {
-	struct lane *l, *used = NULL;
-	int r = 0;
+	struct lane *l, *old = NULL;
+	int r;
 
 	pthread_mutex_lock(&lanes.lock);
 	for (;;) {
@@ -150,9 +110,9 @@ static struct lane *take(void *ctx, int keep, enum when_none how, int *err)
 		if (!(how == WAIT && keep && made_of(ctx) && *made_of(ctx))) {
 			if (lanes.made < lanes.most)
 				break;
-			used = pick(ctx, true);
-			if (used) {
-				count(used->s.ctx, true, -1);
+			old = pick(ctx, true);
+			if (old) {
+				count(old->s.ctx, !old->foreign, -1);
 				break;
 			}
 		}
@@ -162,17 +122,16 @@ static struct lane *take(void *ctx, int keep, enum when_none how, int *err)
 		}
 		pthread_cond_wait(&lanes.given, &lanes.lock);
 	}
-	if (!l) {
+	if (!l)
 		count(ctx, keep, 1);
-		if (!used)
-			used = take_bare();
-	}
 	pthread_mutex_unlock(&lanes.lock);
 	if (l)
 		return l;
+	if (old)
+		destroy(old);
 
-	l = used ? used : calloc(1, sizeof(*l));
-	r = l ? new_stream(l, ctx) : 0;
+	l = calloc(1, sizeof(*l));
+	r = l ? gpu->stream_new(ctx, &l->s) : 0;
 	if (l && !r) {
 		l->foreign = !keep;
 		return l;
@@ -180,10 +139,9 @@ static struct lane *take(void *ctx, int keep, enum when_none how, int *err)
 	if (r)
 		log_error("cuStreamCreate: %s: free GPU memory, or destroy streams",
 			  gpu->error(r));
+	free(l);
 	*err = r ? err_cuda(r) : -ENOMEM;
 	pthread_mutex_lock(&lanes.lock);
-	if (l)
-		keep_bare(l);
 	count(ctx, keep, -1);
 	pthread_cond_broadcast(&lanes.given);
 	pthread_mutex_unlock(&lanes.lock);
@@ -227,11 +185,7 @@ int lane_host(struct lane *l)
 
 	if (l->host)
 		return 0;
-	pthread_mutex_lock(&lanes.lock);
-	/* what is not ours to keep may be gone before the memory is */
-	l->host_ctx = l->foreign ? lanes.of[0].ctx : l->s.ctx;
-	pthread_mutex_unlock(&lanes.lock);
-	r = gpu->host_alloc(l->host_ctx, lanes.bytes, &l->host);
+	r = gpu->host_alloc(l->s.ctx, lanes.bytes, &l->host);
 	if (!r)
 		return 0;
 	l->host = NULL;
@@ -244,14 +198,11 @@ void lane_give(struct lane *l)
 {
 	bool gone = l->foreign;
 
-	if (gone) {
-		gpu->stream_free(&l->s);
-		memset(&l->s, 0, sizeof(l->s));
-	}
+	if (gone)
+		destroy(l);
 	pthread_mutex_lock(&lanes.lock);
 	if (gone) {
 		lanes.made--;
-		keep_bare(l);
 	} else {
 		l->next = lanes.idle;
 		lanes.idle = l;
@@ -268,8 +219,6 @@ void lanes_release(void)
 		lanes.idle = l->next;
 		destroy(l);
 	}
-	while ((l = take_bare()))
-		destroy(l);
 	lanes.made = 0;
 	memset(lanes.of, 0, sizeof(lanes.of));
 }

@@ -5,10 +5,6 @@
  * Lanes are made when needed, LANE_MAX at most, and kept until the close; who finds none
  * waits for one. A thread that waits for a lane holds none, so there is always progress.
  *
- * Pinned memory is freed at the close and never before: that waits for all that runs on the
- * GPU, and what runs may wait for our caller. It is memory of every context; a lane that goes
- * to another context takes a new stream and keeps it.
- *
  * posix_pool_slab_* caps them where it is configured: a lane has as much memory as the largest
  * slab, LANE_BYTES at most, and there are as many as all slabs together have room for, one at
  * least.
@@ -27,9 +23,8 @@
 struct lane {
 	struct gpu_stream s;
 	void *host;		/* lane_bytes(), 4-KiB aligned; NULL until lane_host() */
-	void *host_ctx;		/* a context of ours, where it was allocated */
 	struct lane *next;
-	int foreign;		/* of a context not ours: the stream goes when it is given back */
+	int foreign;		/* of a context not ours to keep: goes when it is given back */
 };
 
 struct config;
@@ -38,9 +33,6 @@ struct config;
 void lanes_open(const struct config *c);
 /* Of each lane of this open: a multiple of 4096. */
 size_t lane_bytes(void);
-
-/* A primary context that stays until lanes_release(). Before lanes of its device are asked for. */
-void lanes_context(void *ctx);
 
 /*
  * A lane of the context; `keep`: it is a primary context of ours. NULL with *err set. `wait`:

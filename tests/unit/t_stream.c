@@ -321,77 +321,6 @@ static void t_behind_gate(void **state)
 	cuMemFree(odd);
 }
 
-/* Memory of another context; the test's own stays current. */
-static CUdeviceptr memory_of(CUcontext ctx, CUstream *stream)
-{
-	CUdeviceptr p;
-
-	assert_int_equal(cuCtxSetCurrent(ctx), 0);
-	assert_int_equal(cuMemAlloc(&p, SIZE), 0);
-	assert_int_equal(cuMemsetD8(p, 0, SIZE), 0);
-	assert_int_equal(cuCtxSynchronize(), 0);
-	assert_int_equal(cuStreamCreate(stream, CU_STREAM_NON_BLOCKING), 0);
-	assert_int_equal(cuCtxSetCurrent(fake_ctx), 0);
-	return p;
-}
-
-static void read_elsewhere(CUdeviceptr p, CUstream stream)
-{
-	size_t size = SIZE;
-	off_t zero = 0;
-	ssize_t bytes = 0;
-
-	assert_int_equal(cuFileReadAsync(m.fh, (void *)(uintptr_t)p, &size, &zero, &zero, &bytes,
-					 stream).err, 0);
-	assert_int_equal(cuStreamSynchronize(stream), 0);
-	assert_int_equal(bytes, SIZE);
-	assert_int_equal(cuMemcpyDtoH(m.got, p, SIZE), 0);
-	assert_memory_equal(m.got, m.file, SIZE);
-}
-
-/*
- * One lane for all contexts, and a stream of the first GPU that waits for the caller: the
- * lane, with its pinned memory, goes to another GPU, to a context that is not the library's,
- * and comes back. To free the memory would wait for that stream.
- */
-static void t_lane_behind_gate(void **state)
-{
-	CUcontext second, own;
-	CUstream on_second, on_own;
-	CUdeviceptr p, q;
-	CUdevice dev;
-
-	cuFileDriverClose();
-	close(m.fd);
-	fake_configure("{\"properties\": {\"force_compat_mode\": true,\n"
-		       "\"posix_pool_slab_size_kb\": [64], \"posix_pool_slab_count\": [1]}}");
-	m.fh = fake_register(fake_file("f", SIZE, 5), O_RDWR, &m.fd);
-	assert_int_equal(cuDeviceGet(&dev, 1), 0);
-	assert_int_equal(cuDevicePrimaryCtxRetain(&second, dev), 0);
-	p = memory_of(second, &on_second);
-	assert_int_equal(cuCtxCreate(&own, NULL, 0, dev), 0);
-	q = memory_of(own, &on_own);
-	assert_int_equal(cuFileRead(m.fh, m.gpu, SIZE, 0, 0), SIZE);
-
-	assert_int_equal(cuLaunchHostFunc(m.stream, change_later, NULL), 0);
-	alarm(60);	/* it would wait for ever */
-	read_elsewhere(p, on_second);
-	read_elsewhere(q, on_own);
-	assert_int_equal(cuFileRead(m.fh, (void *)(uintptr_t)q, SIZE, 0, 0), SIZE);
-	assert_int_equal(cuMemsetD8((uintptr_t)m.gpu, 0, SIZE), 0);
-	assert_int_equal(cuFileRead(m.fh, m.gpu, SIZE, 0, 0), SIZE);
-	gpu_is(m.file, 0, SIZE);
-	alarm(0);
-	atomic_store(&gate, true);
-	wait_stream();
-
-	assert_int_equal(cuFileDriverClose().err, 0);
-	assert_int_equal(cuMemFree(p), 0);
-	assert_int_equal(cuCtxDestroy(own), 0);
-	assert_int_equal(cuStreamDestroy(on_second), 0);
-	assert_int_equal(cuDevicePrimaryCtxRelease(dev), 0);
-}
-
 /* -- the first operations of many threads at once -- */
 
 #define FIRST 8
@@ -460,11 +389,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(t_read),   T(t_order), T(t_late_numbers), T(t_fixed_numbers),
 		T(t_errors), T(t_many),  T(t_streams_and_close), T(t_first_of_many),
-		T(t_behind_gate), T(t_lane_behind_gate),
+		T(t_behind_gate),
 		W(t_read),   W(t_order), W(t_late_numbers), W(t_errors),
 		W(t_many),   W(t_streams_and_close),
 	};
 
-	setenv("GPU_SIM_HOST_GPUS", "2", 1);
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
 }
