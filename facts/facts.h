@@ -96,6 +96,9 @@ int facts_pci_tree(const char *root, struct facts_pci *out, size_t max);
  */
 int facts_pci_bar1(const char *root, const char *address, uint64_t *bytes);
 
+/* NUMA node that a PCI function is at; -1: none, or not known. */
+int facts_pci_numa(const char *root, const char *address);
+
 /*
  * Processors that this process can keep busy: those its first thread may run on, no more than
  * the quota of its control groups (root/proc/self/cgroup, root/sys/fs/cgroup) allows. 1 at least.

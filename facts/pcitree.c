@@ -239,6 +239,17 @@ int facts_pci_tree(const char *root, struct facts_pci *out, size_t max)
 	return (int)t.n;
 }
 
+int facts_pci_numa(const char *root, const char *address)
+{
+	char path[FACTS_SYSFS_PATH];
+	long node;
+
+	if (!facts_is_pci(address) || facts_link(root, DEVICES, address, path, sizeof(path)) ||
+	    !number(root, path, "numa_node", &node) || node < 0 || node > INT_MAX)
+		return -1;
+	return node;
+}
+
 int facts_pci_bar1(const char *root, const char *address, uint64_t *bytes)
 {
 	char path[FACTS_SYSFS_PATH], text[4096], *line = text;

@@ -8,9 +8,12 @@
 #include "device.h"
 #include "driver.h"
 #include "errmap.h"
+#include "facts.h"
 #include "gpu.h"
 #include "lane.h"
 #include "log.h"
+#include "os.h"
+#include "slots.h"
 
 /* lock: held while one is made. A pointer is stored with release once all else is there. */
 static struct {
@@ -42,6 +45,7 @@ static struct device *make(int index, int *err)
 		gpu->primary_put(index);
 		goto fail;
 	}
+	d->node = facts_pci_numa(os_root, d->pci);
 	staging_init(&d->staging, d);
 	log_info("GPU %d is %s", index, d->pci);
 	return d;
@@ -94,6 +98,7 @@ void devices_release(void)
 {
 	int i;
 
+	slots_release();
 	lanes_release();
 	for (i = 0; i < GPU_MAX; i++) {
 		struct device *d = devices.dev[i];

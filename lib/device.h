@@ -19,6 +19,7 @@ struct device {
 	void *ctx;		/* primary context, retained */
 	uint64_t pdevinfo;	/* as nvidia-fs takes it */
 	char pci[32];		/* "0000:01:00.0" */
+	int node;		/* NUMA node that it is at, or -1 */
 	atomic_size_t pinned;	/* bytes, buffers and staging together */
 	struct staging staging;
 	struct pin_cost cost;	/* of pinning for one request, against staging */

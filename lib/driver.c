@@ -28,6 +28,7 @@
 #include "param.h"
 #include "rw.h"
 #include "shards.h"
+#include "slots.h"
 #include "stats.h"
 #include "stream.h"
 #include "workers.h"
@@ -198,6 +199,7 @@ static int open_locked(void)
 	open_log();
 	apply_setters();
 	lanes_open(&drv.cfg);
+	slots_open(&drv.cfg);
 	r = gpu->open(what, sizeof(what));
 	if (r) {
 		log_error("cuFileDriverOpen: %s", what);

@@ -58,6 +58,9 @@ int64_t file_size(const struct file *f);
 ssize_t file_pread(const struct file *f, void *buf, size_t size, off_t off);
 ssize_t file_pwrite(const struct file *f, const void *buf, size_t size, off_t off);
 
+/* O_DIRECT where alignment allows: the caller's flag decides, or force_odirect_mode. */
+bool file_prefers_direct(const struct file *f);
+
 /* True the first time for this file and reason: the caller says it. */
 bool file_say_once(struct file *f, unsigned int reason);
 

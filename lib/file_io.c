@@ -150,8 +150,7 @@ static ssize_t pwrite_around(int fd, const void *buf, size_t size, off_t off)
 	return r < 0 && !done ? r : (ssize_t)done;
 }
 
-/* The caller's flag decides, or force_odirect_mode. */
-static bool prefers_direct(const struct file *f)
+bool file_prefers_direct(const struct file *f)
 {
 	return f->fd_direct >= 0 && ((f->flags & O_DIRECT) || driver_config()->force_odirect);
 }
@@ -162,7 +161,7 @@ ssize_t file_pread(const struct file *f, void *buf, size_t size, off_t off)
 
 	if (f->user)
 		return user_fs_read(f->user, buf, size, off);
-	if (prefers_direct(f) && aligned(buf, size, off))
+	if (file_prefers_direct(f) && aligned(buf, size, off))
 		r = pread_all(f->fd_direct, buf, size, off);
 	/* EINVAL: this file wants another alignment than 4 KiB */
 	if (r == -EINVAL && f->fd_cached >= 0)
@@ -178,7 +177,7 @@ ssize_t file_pwrite(const struct file *f, const void *buf, size_t size, off_t of
 
 	if (f->user)
 		return user_fs_write(f->user, buf, size, off);
-	if (prefers_direct(f) && aligned(buf, size, off))
+	if (file_prefers_direct(f) && aligned(buf, size, off))
 		r = pwrite_all(f->fd_direct, buf, size, off);
 	if (r == -EINVAL && f->fd_cached >= 0)
 		r = pwrite_all(f->fd_cached, buf, size, off);

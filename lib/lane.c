@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* lane.c - streams and pinned host memory for copies. */
+/* lane.c - streams for copies. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,8 +20,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t given;
 	struct lane *idle;
-	unsigned int made, most;	/* most, bytes: final while the library is open */
-	size_t bytes;
+	unsigned int made, most;	/* most: final while the library is open */
 	struct {
 		void *ctx;
 		unsigned int made;
@@ -39,19 +38,11 @@ void lanes_open(const struct config *c)
 		       (bytes / 1024);
 		most = most > LANE_MAX ? LANE_MAX : most;
 	}
-	lanes.bytes = bytes;
 	lanes.most = most;
-}
-
-size_t lane_bytes(void)
-{
-	return lanes.bytes;
 }
 
 static void destroy(struct lane *l)
 {
-	if (l->host)
-		gpu->host_free(l->s.ctx, l->host);
 	gpu->stream_free(&l->s);
 	free(l);
 }
@@ -169,7 +160,6 @@ int lanes_prepare(void *ctx, unsigned int n)
 		held[i] = take(ctx, true, i ? LEAVE : MAKE, &r);
 		if (!held[i])
 			break;
-		r = lane_host(held[i]);
 	}
 	/* one is enough for progress */
 	if (i > 1)
@@ -177,21 +167,6 @@ int lanes_prepare(void *ctx, unsigned int n)
 	while (i--)
 		lane_give(held[i]);
 	return r;
-}
-
-int lane_host(struct lane *l)
-{
-	int r;
-
-	if (l->host)
-		return 0;
-	r = gpu->host_alloc(l->s.ctx, lanes.bytes, &l->host);
-	if (!r)
-		return 0;
-	l->host = NULL;
-	log_error("cuMemHostAlloc of %zu bytes: %s: free host memory, or raise the memory limit",
-		  lanes.bytes, gpu->error(r));
-	return err_cuda(r);
 }
 
 void lane_give(struct lane *l)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lane.h - what one copy needs while it runs: a stream and a pinned piece of host memory.
+ * lane.h - what one copy needs while it runs: a stream.
  *
  * Lanes are made when needed, LANE_MAX at most, and kept until the close; who finds none
  * waits for one. A thread that waits for a lane holds none, so there is always progress.
  *
- * posix_pool_slab_* caps them where it is configured: a lane has as much memory as the largest
- * slab, LANE_BYTES at most, and there are as many as all slabs together have room for, one at
- * least.
+ * posix_pool_slab_* caps their number where it is configured: as many as all slabs together have
+ * room for pieces of the largest, of LANE_BYTES at most; one at least.
  */
 #ifndef LANE_H
 #define LANE_H
@@ -22,7 +21,6 @@
 
 struct lane {
 	struct gpu_stream s;
-	void *host;		/* lane_bytes(), 4-KiB aligned; NULL until lane_host() */
 	struct lane *next;
 	int foreign;		/* of a context not ours to keep: goes when it is given back */
 };
@@ -31,8 +29,6 @@ struct config;
 
 /* By the opening thread. */
 void lanes_open(const struct config *c);
-/* Of each lane of this open: a multiple of 4096. */
-size_t lane_bytes(void);
 
 /*
  * A lane of the context; `keep`: it is a primary context of ours. NULL with *err set. `wait`:
@@ -41,10 +37,8 @@ size_t lane_bytes(void);
  */
 struct lane *lane_take(void *ctx, int keep, bool wait, int *err);
 
-/* Lanes with host memory for the context, n of them or as many as can be had: 0 or an error. */
+/* Lanes for the context, n of them or as many as can be had: 0 or an error. */
 int lanes_prepare(void *ctx, unsigned int n);
-/* Its host memory: 0 or an error (errmap.h). */
-int lane_host(struct lane *l);
 void lane_give(struct lane *l);
 
 /* At close, nobody inside. */

@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -149,6 +150,29 @@ static int real_munmap(void *at, size_t size)
 	return munmap(at, size) ? -errno : 0;
 }
 
+#define NODES (sizeof(((struct os_policy *)0)->nodes) * 8)
+#define MPOL_PREFERRED 1
+
+static bool real_memory_near(int node, struct os_policy *was)
+{
+	unsigned long nodes[NODES / 8 / sizeof(unsigned long)] = { 0 };
+	const size_t bits = 8 * sizeof(nodes[0]);
+
+	if (node < 0 || (size_t)node >= NODES)
+		return false;
+	memset(was, 0, sizeof(*was));
+	if (syscall(SYS_get_mempolicy, &was->mode, was->nodes, NODES, NULL, 0))
+		return false;
+	nodes[node / bits] = 1ul << node % bits;
+	/* the kernel takes one bit less than it is told */
+	return !syscall(SYS_set_mempolicy, MPOL_PREFERRED, nodes, NODES);
+}
+
+static void real_memory_back(const struct os_policy *was)
+{
+	syscall(SYS_set_mempolicy, was->mode, was->nodes, NODES);
+}
+
 static uint64_t real_now_ns(void)
 {
 	struct timespec t;
@@ -210,6 +234,8 @@ const struct os_ops os_real = {
 	.mmap_node = real_mmap_node,
 	.mmap_page = real_mmap_page,
 	.munmap = real_munmap,
+	.memory_near = real_memory_near,
+	.memory_back = real_memory_back,
 	.now_ns = real_now_ns,
 	.thread = real_thread,
 	.sleep_on = real_sleep_on,

@@ -16,6 +16,12 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+/* Where the memory of a thread comes from. */
+struct os_policy {
+	int mode;
+	unsigned long nodes[16];
+};
+
 struct os_ops {
 	int (*open)(const char *path, int flags);
 	int (*close)(int fd);
@@ -36,6 +42,12 @@ struct os_ops {
 	/* private, zeroed, present; NULL and errno */
 	void *(*mmap_page)(size_t size);
 	int (*munmap)(void *at, size_t size);
+	/*
+	 * The memory that this thread makes the kernel allocate comes from this NUMA node, as
+	 * far as there is some, until memory_back(). False: it may not be told; nothing changed.
+	 */
+	bool (*memory_near)(int node, struct os_policy *was);
+	void (*memory_back)(const struct os_policy *was);
 	uint64_t (*now_ns)(void);			/* monotonic */
 	/* A thread, to be joined, with all signals blocked: they are the program's. */
 	int (*thread)(pthread_t *t, void *(*run)(void *arg), void *arg);

@@ -15,6 +15,7 @@
 #include "log.h"
 #include "probes.h"
 #include "rw.h"
+#include "slots.h"
 #include "stream.h"
 #include "workers.h"
 
@@ -257,6 +258,8 @@ static int prepare(const void *base, struct device **dev)
 	if (mem.kind != GPU_MEM_DEVICE || mem.ctx != (*dev)->ctx)
 		return 1;
 	r = lanes_prepare((*dev)->ctx, workers_cap());
+	if (!r)
+		r = slots_prepare(*dev, workers_cap());
 	if (!r && !nvfs_reason() && !driver_config()->force_compat &&
 	    !staging_reason(&(*dev)->staging) && !staging_take(&(*dev)->staging, 1, true, &st))
 		staging_give(&(*dev)->staging, &st);
