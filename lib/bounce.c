@@ -217,11 +217,11 @@ static ssize_t fill(const struct flow *f, struct slot *s, uint64_t i)
 
 	if (f->direct) {
 		span = (skip + n + PLAN_BLOCK - 1) / PLAN_BLOCK * PLAN_BLOCK;
-		got = file_pread(f->rq->file, s->host, span, begin_of(f, i) - skip);
+		got = file_pread(f->rq->file, s->host, span, begin_of(f, i) - skip, f->size);
 		if (got >= 0)
 			got = (size_t)got <= skip ? 0 : got - skip < n ? got - skip : n;
 	} else {
-		got = file_pread(f->rq->file, s->host + skip, n, begin_of(f, i));
+		got = file_pread(f->rq->file, s->host + skip, n, begin_of(f, i), f->size);
 	}
 	PROBE4(cufio-internal-read-bb, f->rq->file->user_fd, begin_of(f, i), n, got);
 	return got;
@@ -389,14 +389,14 @@ ssize_t bounce_flow(struct request *rq, int64_t off, uint64_t size, uint64_t va,
 /* -- memory of a context that is not ours to keep anything in -- */
 
 static ssize_t step(struct request *rq, struct lane *l, struct slot *s, int64_t off, size_t n,
-		    uint64_t va)
+		    uint64_t va, uint64_t request)
 {
 	bool read = rq->op == OGDS_OP_READ;
 	ssize_t got = n;
 	int r;
 
 	if (read) {
-		got = file_pread(rq->file, s->host, n, off);
+		got = file_pread(rq->file, s->host, n, off, request);
 		PROBE4(cufio-internal-read-bb, rq->file->user_fd, off, n, got);
 		if (got <= 0)
 			return got;
@@ -434,7 +434,7 @@ ssize_t bounce_steps(struct request *rq, int64_t off, uint64_t size, uint64_t va
 		n = slot_bytes() - (off + *done) % PLAN_BLOCK;
 		if (n > size - *done)
 			n = size - *done;
-		r = step(rq, l, s, off + *done, n, va + *done);
+		r = step(rq, l, s, off + *done, n, va + *done, size);
 		if (r <= 0)
 			break;
 		*done += r;

@@ -5,7 +5,7 @@
  * The library keeps up to two descriptors of its own on each file, one with O_DIRECT and
  * one without, opened anew so that the caller's flags and offset are never touched and the
  * caller may close his. All members are final after registration but `refs`, `strict`,
- * `refused` and `said` (atomics).
+ * `refused`, `said` and `cache_tells` (atomics).
  */
 #ifndef FILE_H
 #define FILE_H
@@ -37,6 +37,7 @@ struct file {
 	atomic_bool strict;
 	atomic_uint refused;	/* a reason learnt from a request, or 0 */
 	_Atomic uint64_t said;	/* bit n: reason n stands in the log */
+	atomic_uint cache_tells; /* file_io.c: whether the kernel tells what of it is cached */
 	pthread_mutex_t sum_lock;
 	struct ogds_report sum;	/* of batch and stream requests, see ogds_handle_io(); sum_lock */
 };
@@ -53,9 +54,11 @@ int64_t file_size(const struct file *f);
 
 /*
  * pread and pwrite of a piece, whatever its alignment, until all of it is moved or (reads)
- * the file ends: bytes or -errno. The caller's O_DIRECT is kept where alignment allows.
+ * the file ends: bytes or -errno. The caller's O_DIRECT is kept where alignment allows. Without
+ * it, what the page cache does not hold is read by our own O_DIRECT descriptor, if it is a piece
+ * of a large `request` (bytes).
  */
-ssize_t file_pread(const struct file *f, void *buf, size_t size, off_t off);
+ssize_t file_pread(struct file *f, void *buf, size_t size, off_t off, uint64_t request);
 ssize_t file_pwrite(const struct file *f, const void *buf, size_t size, off_t off);
 
 /* O_DIRECT where alignment allows: the caller's flag decides, or force_odirect_mode. */

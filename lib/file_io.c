@@ -14,6 +14,8 @@
 
 #define BLOCK 4096
 #define PATCH_BYTES (256 * 1024)
+#define COLD_MIN ((uint64_t)1024 * 1024) /* smaller requests go through the page cache */
+#define COLD_PART 16	/* cold: less than a 16th is cached */
 
 /*
  * A partial block of a file that can only be had with O_DIRECT is read, changed and
@@ -155,18 +157,61 @@ bool file_prefers_direct(const struct file *f)
 	return f->fd_direct >= 0 && ((f->flags & O_DIRECT) || driver_config()->force_odirect);
 }
 
-ssize_t file_pread(const struct file *f, void *buf, size_t size, off_t off)
+/*
+ * What the kernel says of a file's pages is believed only after it has told of pages that were
+ * read a moment ago: a stacked file system keeps them elsewhere, and has none of its own.
+ */
+enum { CACHE_UNKNOWN, CACHE_TELLS, CACHE_SILENT };
+
+/* Worth asking: a piece of a large request for the page cache, that O_DIRECT could read. */
+static bool may_be_cold(const struct file *f, const void *buf, size_t size, off_t off,
+			uint64_t request)
 {
+	return request >= COLD_MIN && f->fd_direct >= 0 && f->fd_cached >= 0 &&
+	       !file_prefers_direct(f) && aligned(buf, size, off) &&
+	       atomic_load_explicit(&f->cache_tells, memory_order_relaxed) != CACHE_SILENT;
+}
+
+/* The page cache holds next to nothing of it. */
+static bool is_cold(struct file *f, size_t size, off_t off)
+{
+	int64_t n;
+
+	if (atomic_load_explicit(&f->cache_tells, memory_order_relaxed) != CACHE_TELLS)
+		return false;
+	n = os->cached(f->fd_cached, off, size);
+	if (n < 0)
+		atomic_store_explicit(&f->cache_tells, CACHE_SILENT, memory_order_relaxed);
+	return n >= 0 && (uint64_t)n < size / COLD_PART;
+}
+
+/* These bytes have just come through the page cache. */
+static void learn(struct file *f, size_t size, off_t off)
+{
+	unsigned int unknown = CACHE_UNKNOWN;
+
+	if (atomic_load_explicit(&f->cache_tells, memory_order_relaxed) == CACHE_UNKNOWN && size)
+		atomic_compare_exchange_strong(&f->cache_tells, &unknown,
+					       os->cached(f->fd_cached, off, size) > 0 ?
+						       CACHE_TELLS : CACHE_SILENT);
+}
+
+ssize_t file_pread(struct file *f, void *buf, size_t size, off_t off, uint64_t request)
+{
+	bool ask = may_be_cold(f, buf, size, off, request);
 	ssize_t r = -EINVAL;
 
 	if (f->user)
 		return user_fs_read(f->user, buf, size, off);
-	if (file_prefers_direct(f) && aligned(buf, size, off))
+	if ((file_prefers_direct(f) && aligned(buf, size, off)) || (ask && is_cold(f, size, off)))
 		r = pread_all(f->fd_direct, buf, size, off);
 	/* EINVAL: this file wants another alignment than 4 KiB */
-	if (r == -EINVAL && f->fd_cached >= 0)
+	if (r == -EINVAL && f->fd_cached >= 0) {
 		r = pread_cached(f->fd_cached, buf, size, off);
-	else if (r == -EINVAL)
+		if (ask && r > 0)
+			learn(f, r, off);
+	}
+	if (r == -EINVAL && f->fd_cached < 0)
 		r = pread_around(f->fd_direct, buf, size, off);
 	return r;
 }

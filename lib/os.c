@@ -123,6 +123,24 @@ static ssize_t real_pwrite(int fd, const void *buf, size_t size, off_t off)
 	return n < 0 ? -errno : n;
 }
 
+#ifndef SYS_cachestat
+#define SYS_cachestat 451	/* of every architecture, since 6.5 */
+#endif
+
+static int64_t real_cached(int fd, off_t off, size_t size)
+{
+	struct {
+		uint64_t off, len;
+	} range = { off, size };
+	struct {
+		uint64_t cache, dirty, writeback, evicted, recently_evicted; /* pages */
+	} got = { 0 };
+
+	if (syscall(SYS_cachestat, fd, &range, &got, 0))
+		return -errno;
+	return (int64_t)got.cache * sysconf(_SC_PAGESIZE);
+}
+
 static int real_ioctl(int fd, unsigned long nr, void *arg)
 {
 	int r = ioctl(fd, nr, arg);
@@ -230,6 +248,7 @@ const struct os_ops os_real = {
 	.hole = real_hole,
 	.pread = real_pread,
 	.pwrite = real_pwrite,
+	.cached = real_cached,
 	.ioctl = real_ioctl,
 	.mmap_node = real_mmap_node,
 	.mmap_page = real_mmap_page,

@@ -36,6 +36,8 @@ struct os_ops {
 	int (*hole)(int fd, off_t off, size_t size);
 	ssize_t (*pread)(int fd, void *buf, size_t size, off_t off);
 	ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t off);
+	/* bytes of these that the page cache holds, in whole pages; -ENOSYS: nobody can tell */
+	int64_t (*cached)(int fd, off_t off, size_t size);
 	int (*ioctl)(int fd, unsigned long nr, void *arg);
 	/* shared, read and write; NULL and errno */
 	void *(*mmap_node)(int fd, size_t size);

@@ -28,7 +28,7 @@ static ssize_t run(struct request *rq, int64_t off, uint64_t size, uint64_t va, 
 			break;
 		}
 		n = size - *done < STEP_BYTES ? size - *done : STEP_BYTES;
-		r = rq->op == OGDS_OP_READ ? file_pread(rq->file, at, n, off + *done) :
+		r = rq->op == OGDS_OP_READ ? file_pread(rq->file, at, n, off + *done, size) :
 					     file_pwrite(rq->file, at, n, off + *done);
 		if (r <= 0)
 			break;
