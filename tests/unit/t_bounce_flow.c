@@ -633,6 +633,69 @@ static void t_other_context(void **state)
 	read_all(SIZE, 0);
 }
 
+/* -- two GPUs: the memory of a second context is said to be another's -- */
+
+static CUcontext second;
+
+static int two_pointer(const void *at, struct gpu_ptr *out)
+{
+	int r = gpu_cuda.pointer(at, out);
+
+	if (!r && out->ctx == second)
+		out->dev = 1;
+	return r;
+}
+
+static int two_primary_get(int dev, void **ctx)
+{
+	if (!dev)
+		return gpu_cuda.primary_get(0, ctx);
+	*ctx = second;
+	return 0;
+}
+
+static void two_primary_put(int dev)
+{
+	if (!dev)
+		gpu_cuda.primary_put(0);
+}
+
+static int two_pci(int dev, uint64_t *info, char *text, size_t len)
+{
+	return gpu_cuda.pci(0, info, text, len);
+}
+
+/* One slot for both: each takes it over from the other, and none is made a second time. */
+static void t_taken_over(void **state)
+{
+	CUdeviceptr d;
+	CUdevice dev;
+	unsigned int i;
+
+	seen.pointer = two_pointer;
+	seen.primary_get = two_primary_get;
+	seen.primary_put = two_primary_put;
+	seen.pci = two_pci;
+	assert_int_equal(cuDeviceGet(&dev, 0), 0);
+	assert_int_equal(cuCtxCreate(&second, NULL, 0, dev), 0);
+	assert_int_equal(cuMemAlloc(&d, SIZE), 0);
+	assert_int_equal(cuCtxSetCurrent(fake_ctx), 0);
+	open_file("{\"execution\": {\"max_io_threads\": 4}, \"properties\": {\"force_compat_mode\": true, "
+		  "\"posix_pool_slab_size_kb\": [64], \"posix_pool_slab_count\": [1]}}", 0);
+	for (i = 0; i < 6; i++) {
+		read_all(200000, i * 4000);
+		assert_int_equal(cuFileRead(m.fh, (void *)(uintptr_t)d, 200000, i * 4001, 0), 200000);
+		assert_int_equal(cuMemcpyDtoH(m.got, d, 200000), 0);
+		assert_memory_equal(m.got, m.file + i * 4001, 200000);
+		assert_int_equal(atomic_load(&hosts), 1);
+		assert_int_equal(atomic_load(&events), 1);
+	}
+	assert_int_equal(cuFileDriverClose().err, 0);
+	cuMemFree(d);
+	assert_int_equal(cuCtxDestroy(second), 0);
+	second = NULL;
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -642,6 +705,7 @@ int main(void)
 		T(t_direct_reads),	 T(t_direct_writes),	  T(t_memory_grows),
 		T(t_memory_returned),	 T(t_memory_refused),	  T(t_no_memory),
 		T(t_near_the_gpu),	 T(t_stream_waits_for_nothing), T(t_other_context),
+		T(t_taken_over),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
