@@ -88,6 +88,21 @@ static const struct facts_reason_text table[] = {
 	       "look for the line of nvidia-fs in 'dmesg'; copying the file may mend it (cp)"),
 	REASON(USER_FS, "R-USER-FS", "the file is one of a user-space file system, which no drive is known of",
 	       "nothing to do: its read and write are called with host memory"),
+	REASON(BAR_NODES, "R-BAR-NODES", "the nodes or files of the GPU driver cannot be used",
+	       "let the program open /dev/nvidiactl and /dev/nvidia0 and read /proc/driver/nvidia "
+	       "and /sys; the copy engine does it meanwhile"),
+	REASON(BAR_REFUSED, "R-BAR-REFUSED", "the GPU driver refused to show the CPU its memory",
+	       "look for 'NVRM' in dmesg and report the driver's version with this status; the copy "
+	       "engine does it meanwhile"),
+	REASON(BAR_NO_HANDLE, "R-BAR-NO-HANDLE",
+	       "this GPU memory has no handle: of a pool (cuMemAllocAsync), virtual or managed",
+	       "allocate it with cudaMalloc; the copy engine does it meanwhile"),
+	REASON(BAR_PROOF, "R-BAR-PROOF",
+	       "a mapping of GPU memory did not show what CUDA had written there",
+	       "report the driver's version; nothing was lost, the copy engine does it"),
+	REASON(BAR_FULL, "R-BAR-FULL", "there is no room in the GPU's BAR1 for this buffer",
+	       "register smaller buffers, or enable resizable BAR in the firmware; the copy engine "
+	       "does it meanwhile"),
 };
 
 _Static_assert(sizeof(table) / sizeof(*table) == REASONS, "a reason is without its texts");

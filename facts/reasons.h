@@ -44,6 +44,12 @@ enum facts_reason {
 	REASON_ABSENT,		/* this version has no such route */
 	REASON_FS_CPU,		/* the file system moved the bytes by CPU */
 	REASON_USER_FS,		/* a user-space file system has no drive that is known */
+	/* why stores through BAR1 are no way */
+	REASON_BAR_NODES,	/* the GPU driver's nodes or files cannot be used */
+	REASON_BAR_REFUSED,	/* the driver refused a step */
+	REASON_BAR_NO_HANDLE,	/* this memory cannot be shared by a handle */
+	REASON_BAR_PROOF,	/* a mapping did not show the memory it was made for */
+	REASON_BAR_FULL,	/* there is no room in BAR1 */
 	REASONS
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define LOG_MODULE "cufio-buf"
+#include "borrow.h"
 #include "buffer.h"
 #include "cufile.h"
 #include "device.h"
@@ -33,6 +34,16 @@ static struct {
 /* In `users`: somebody waits until the rest of it is 0. */
 #define AWAITED 0x80000000u
 
+static void hold(void *buffer)
+{
+	atomic_fetch_add(&((struct buffer *)buffer)->users, 1);
+}
+
+static void unhold(void *buffer)
+{
+	atomic_fetch_sub(&((struct buffer *)buffer)->users, 1);
+}
+
 struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err)
 {
 	pthread_mutex_t *part = shards_read(&table.lock);
@@ -41,9 +52,9 @@ struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err)
 
 	*err = 0;
 	b = ranges_cover(&table.set, base + off, size, &touched);
-	if (b)
-		atomic_fetch_add(&b->users, 1);
-	else if (ranges_at(&table.set, base))
+	if (b && !borrow(BORROW_BUFFER, b))
+		hold(b);
+	else if (!b && ranges_at(&table.set, base))
 		*err = ERR(INVALID_MAPPING_RANGE);
 	shards_done(part);
 	return b;
@@ -51,6 +62,8 @@ struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err)
 
 void buffer_put(struct buffer *b)
 {
+	if (borrow_back(BORROW_BUFFER, b))
+		return;
 	/* who waits may free it at once: from here on it is not touched */
 	if (atomic_fetch_sub(&b->users, 1) != (AWAITED | 1))
 		return;
@@ -78,6 +91,8 @@ static struct buffer *take_out(uint64_t va, const struct buffer *only)
 	if (!only || ranges_at(&table.set, va) == only)
 		b = ranges_take(&table.set, va);
 	shards_write_done(&table.lock);
+	if (b)
+		borrow_collect(BORROW_BUFFER, b, hold, unhold);
 	return b;
 }
 
@@ -90,8 +105,30 @@ static bool registered(uint64_t va)
 	return yes;
 }
 
+struct bar *buffer_bar(struct buffer *b, unsigned int *reason)
+{
+	unsigned int state = atomic_load_explicit(&b->bar_state, memory_order_acquire);
+	struct bar *bar;
+
+	*reason = REASON_NONE;
+	if (state == 2) {
+		*reason = b->bar_reason;
+		return b->bar;
+	}
+	if (state == 1 || !atomic_compare_exchange_strong(&b->bar_state, &state, 1))
+		return NULL;
+	bar = bar_new(b->dev, &b->mem, b->va, b->len, reason);
+	b->bar = bar;
+	b->bar_reason = *reason;
+	/* nobody's fault: the next one tries again */
+	atomic_store(&b->bar_state, bar || *reason ? 2 : 0);
+	return bar;
+}
+
 static void release(struct buffer *b)
 {
+	if (b->bar)
+		bar_put(b->bar);
 	if (b->pinned) {
 		nvfs_win_close(&b->win);
 		device_unpin(b->dev, b->len);

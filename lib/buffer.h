@@ -13,12 +13,13 @@
 #include "gpu.h"
 #include "nvfs.h"
 
+struct bar;
 struct device;
 
 /*
  * One registration. All members are final once it is in the table but `users`, which counts
- * the requests on it and grows only while the table is held; deregistering takes it out of the
- * table, waits until nobody uses it and unpins.
+ * the requests on it that are not borrowed (borrow.h) and grows only while the table is held;
+ * deregistering takes it out of the table, waits until nobody uses it and unpins.
  */
 struct buffer {
 	uint64_t va;		/* as registered; of host memory: its address */
@@ -29,6 +30,11 @@ struct buffer {
 	bool pinned;
 	unsigned int reason;	/* why it is not pinned */
 	struct nvfs_win win;	/* when pinned */
+
+	/* 0: nobody asked for the bar yet, 1: a thread makes it, 2: bar and bar_reason are final */
+	atomic_uint bar_state;
+	struct bar *bar;	/* NULL: it has none */
+	unsigned int bar_reason;	/* why */
 };
 
 /*
@@ -38,7 +44,14 @@ struct buffer {
  * registration that it leaves.
  */
 struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err);
+/* By the thread that got it. */
 void buffer_put(struct buffer *b);
+
+/*
+ * Its bar, as long as the buffer is in use, made at the first call. NULL: there is none, with
+ * *reason, or (REASON_NONE) another thread makes it now.
+ */
+struct bar *buffer_bar(struct buffer *b, unsigned int *reason);
 
 /* At close, nobody inside. */
 void buffers_release(void);

@@ -23,6 +23,8 @@
 	X("cuCtxPopCurrent_v2", pop, CUresult (*)(CUcontext *))                              \
 	X("cuPointerGetAttributes", attributes,                                              \
 	  CUresult (*)(unsigned int, CUpointer_attribute *, void **, CUdeviceptr))           \
+	X("cuPointerGetAttribute", attribute,                                                \
+	  CUresult (*)(void *, CUpointer_attribute, CUdeviceptr))                            \
 	X("cuPointerSetAttribute", set_attribute,                                            \
 	  CUresult (*)(const void *, CUpointer_attribute, CUdeviceptr))                      \
 	X("cuMemAlloc_v2", alloc, CUresult (*)(CUdeviceptr *, size_t))                       \
@@ -189,6 +191,15 @@ static int cuda_pointer(const void *ptr, struct gpu_ptr *out)
 	out->len = len;
 	out->id = id;
 	return 0;
+}
+
+static int cuda_id(uint64_t va, uint64_t *id)
+{
+	unsigned long long got = 0;
+	CUresult r = cu.attribute(&got, CU_POINTER_ATTRIBUTE_BUFFER_ID, va);
+
+	*id = got;
+	return r;
 }
 
 static int cuda_primary_get(int dev, void **ctx)
@@ -421,6 +432,31 @@ static int cuda_host_func(void *stream, void (*fn)(void *arg), void *arg)
 	return cu.host_func(stream, fn, arg);
 }
 
+static int cuda_ipc(void *ctx, uint64_t va, unsigned char out[64])
+{
+	static CUresult (*get)(CUipcMemHandle *, CUdeviceptr);
+	void *at = __atomic_load_n((void **)&get, __ATOMIC_ACQUIRE);
+	CUresult (*fn)(CUipcMemHandle *, CUdeviceptr);
+	CUipcMemHandle h;
+	int r;
+
+	if (!at) {
+		at = dlsym(cuda.lib, "cuIpcGetMemHandle");
+		if (!at)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		__atomic_store_n((void **)&get, at, __ATOMIC_RELEASE);
+	}
+	memcpy(&fn, &at, sizeof(fn));
+	r = enter(ctx);
+	if (r)
+		return r;
+	r = fn(&h, va);
+	leave();
+	if (!r)
+		memcpy(out, h.reserved, sizeof(h.reserved));
+	return r;
+}
+
 /* Not every driver has it: looked up when it is first asked for. */
 static int cuda_wait_word(void *stream, uint32_t *word, uint32_t value)
 {
@@ -448,6 +484,7 @@ const struct gpu_ops gpu_cuda = {
 	.count = cuda_count,
 	.error = cuda_error,
 	.pointer = cuda_pointer,
+	.id = cuda_id,
 	.primary_get = cuda_primary_get,
 	.primary_put = cuda_primary_put,
 	.pci = cuda_pci,
@@ -470,6 +507,7 @@ const struct gpu_ops gpu_cuda = {
 	.host_func = cuda_host_func,
 	.wait_word = cuda_wait_word,
 	.stream_sync = cuda_stream_sync,
+	.ipc = cuda_ipc,
 	.sync_memops = cuda_sync_memops,
 };
 

@@ -47,6 +47,7 @@ static struct device *make(int index, int *err)
 	}
 	d->node = facts_pci_numa(os_root, d->pci);
 	staging_init(&d->staging, d);
+	bar_gpu_init(&d->bar, d);
 	log_info("GPU %d is %s", index, d->pci);
 	return d;
 
@@ -105,6 +106,7 @@ void devices_release(void)
 
 		if (!d)
 			continue;
+		bar_gpu_release(&d->bar);
 		staging_release(&d->staging);
 		gpu->primary_put(d->index);
 		devices.dev[i] = NULL;

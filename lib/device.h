@@ -11,8 +11,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "bar.h"
 #include "pin_cost.h"
 #include "staged.h"
+#include "way_cost.h"
 
 struct device {
 	int index;
@@ -23,6 +25,8 @@ struct device {
 	atomic_size_t pinned;	/* bytes, buffers and staging together */
 	struct staging staging;
 	struct pin_cost cost;	/* of pinning for one request, against staging */
+	struct bar_gpu bar;	/* stores through BAR1 */
+	struct way_cost ways;	/* of those against the copy engine */
 };
 
 /* NULL with *err set (errmap.h); one log line names the device. */

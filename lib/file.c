@@ -29,6 +29,12 @@ static void hold(void *object)
 	atomic_fetch_add(&((struct file *)object)->refs, 1);
 }
 
+/* Never the last reference. */
+static void unhold(void *object)
+{
+	atomic_fetch_sub(&((struct file *)object)->refs, 1);
+}
+
 static struct handles files = HANDLES_INIT(hold);
 
 struct file *file_get(CUfileHandle_t fh)
@@ -38,11 +44,18 @@ struct file *file_get(CUfileHandle_t fh)
 
 static void close_own(struct file *f)
 {
+	int i, fd;
+
 	if (f->fd_direct >= 0)
 		os->close(f->fd_direct);
 	if (f->fd_cached >= 0)
 		os->close(f->fd_cached);
 	f->fd_direct = f->fd_cached = -1;
+	for (i = 0; i < FILE_MORE; i++) {
+		fd = atomic_exchange(&f->fd_more[i], 0);
+		if (fd > 0)
+			os->close(fd - 1);
+	}
 }
 
 void file_put(struct file *f)
@@ -54,6 +67,17 @@ void file_put(struct file *f)
 	if (f->user)
 		user_fs_free(f->user);
 	free(f);
+}
+
+struct file *file_borrow(CUfileHandle_t fh)
+{
+	return handles_borrow(&files, fh, BORROW_FILE);
+}
+
+void file_return(struct file *f)
+{
+	if (!borrow_back(BORROW_FILE, f))
+		file_put(f);
 }
 
 /*
@@ -361,6 +385,7 @@ void cuFileHandleDeregister(CUfileHandle_t fh)
 	f = handles_take_out(&files, fh);
 	stats_count(STATS_HANDLE_DEREGISTER, f);
 	if (f) {
+		borrow_collect(BORROW_FILE, f, hold, unhold);
 		drop_fd(f);
 		/* what is behind the handle may be gone once this has returned */
 		if (f->user)

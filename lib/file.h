@@ -21,6 +21,10 @@
 #include "nvfs.h"
 #include "opengds.h"
 
+/* The kernel counts who uses a descriptor: 16 threads at one go no faster than 4. */
+#define FILE_MORE 7
+#define FILE_MUCH 1000
+
 struct user_fs;
 
 struct file {
@@ -30,6 +34,9 @@ struct file {
 	int flags;		/* O_ flags of the caller's descriptor */
 	int fd_direct;		/* ours, with O_DIRECT; -1: the file has none */
 	int fd_cached;		/* ours, without; -1: only the one above could be had */
+	/* more like that one, for threads that read it much: fd + 1; 0: not opened, -1: cannot be */
+	atomic_int fd_more[FILE_MORE];
+	atomic_uint reads;	/* small ones from the page cache, up to FILE_MUCH */
 	struct stat st;		/* as registered */
 	struct nvfs_file nvfs;
 	char name[FACTS_PATH];	/* path, or "fd 7" */
@@ -46,6 +53,10 @@ struct file {
 struct file *file_get(CUfileHandle_t fh);
 void file_put(struct file *f);
 
+/* The same for one call of one thread, cheaper when many threads use one file. */
+struct file *file_borrow(CUfileHandle_t fh);
+void file_return(struct file *f);
+
 /*
  * Current size in bytes, or -errno. A user-space file system tells where a file ends by what it
  * reads: the size of its files is INT64_MAX.
@@ -60,6 +71,12 @@ int64_t file_size(const struct file *f);
  */
 ssize_t file_pread(struct file *f, void *buf, size_t size, off_t off, uint64_t request);
 ssize_t file_pwrite(const struct file *f, const void *buf, size_t size, off_t off);
+
+/* The same from the page cache, for small reads of many threads at once. */
+ssize_t file_pread_much(struct file *f, void *buf, size_t size, off_t off);
+
+/* file_pread of this range into memory aligned to 4 KiB is a drive's own transfer. */
+bool file_direct(const struct file *f, size_t size, off_t off);
 
 /* O_DIRECT where alignment allows: the caller's flag decides, or force_odirect_mode. */
 bool file_prefers_direct(const struct file *f);

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
 #include "file.h"
 #include "os.h"
+#include "shards.h"
 #include "probes.h"
 #include "user_fs.h"
 
@@ -214,6 +216,45 @@ ssize_t file_pread(struct file *f, void *buf, size_t size, off_t off, uint64_t r
 	if (r == -EINVAL && f->fd_cached < 0)
 		r = pread_around(f->fd_direct, buf, size, off);
 	return r;
+}
+
+/* Opens one more like fd_cached; -1 for good where that cannot be. */
+static int open_more(struct file *f, atomic_int *more)
+{
+	int seen = 0, fd;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd_cached);
+	fd = os->open(path, O_RDONLY);
+	if (atomic_compare_exchange_strong(more, &seen, fd >= 0 ? fd + 1 : -1))
+		return fd >= 0 ? fd : f->fd_cached;
+	if (fd >= 0)
+		os->close(fd);
+	return seen > 0 ? seen - 1 : f->fd_cached;
+}
+
+ssize_t file_pread_much(struct file *f, void *buf, size_t size, off_t off)
+{
+	unsigned int thread = shards_thread() % (FILE_MORE + 1);
+	atomic_int *more;
+	int fd;
+
+	if (f->user || f->fd_cached < 0 || !thread || (f->flags & O_ACCMODE) == O_WRONLY)
+		return file_pread(f, buf, size, off, 0);
+	more = &f->fd_more[thread - 1];
+	fd = atomic_load_explicit(more, memory_order_acquire);
+	if (fd > 0)
+		return pread_cached(fd - 1, buf, size, off);
+	if (!fd && atomic_load_explicit(&f->reads, memory_order_relaxed) < FILE_MUCH)
+		atomic_fetch_add_explicit(&f->reads, 1, memory_order_relaxed);
+	else if (!fd)
+		return pread_cached(open_more(f, more), buf, size, off);
+	return pread_cached(f->fd_cached, buf, size, off);
+}
+
+bool file_direct(const struct file *f, size_t size, off_t off)
+{
+	return !f->user && file_prefers_direct(f) && aligned(NULL, size, off);
 }
 
 ssize_t file_pwrite(const struct file *f, const void *buf, size_t size, off_t off)

@@ -50,6 +50,8 @@ struct gpu_ops {
 	const char *(*error)(int result);	/* "CUDA_ERROR_NO_DEVICE"; never NULL */
 
 	int (*pointer)(const void *ptr, struct gpu_ptr *out);
+	/* gpu_ptr.id alone, of device memory: many times cheaper. An error: it is none. */
+	int (*id)(uint64_t va, uint64_t *id);
 	/* The primary context of a device, retained until primary_put. */
 	int (*primary_get)(int dev, void **ctx);
 	void (*primary_put)(int dev);
@@ -83,6 +85,9 @@ struct gpu_ops {
 	/* The stream waits until *word (pinned host memory) has reached value. */
 	int (*wait_word)(void *stream, uint32_t *word, uint32_t value);
 	int (*stream_sync)(void *stream);
+
+	/* The 64 bytes of a CUDA IPC handle of the allocation that begins at va. */
+	int (*ipc)(void *ctx, uint64_t va, unsigned char out[64]);
 
 	/* Memory operations on this memory are synchronous from now on (needed for DMA). */
 	int (*sync_memops)(uint64_t va, void *ctx);

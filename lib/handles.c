@@ -40,6 +40,18 @@ void *handles_get(struct handles *t, void *handle)
 	return object;
 }
 
+void *handles_borrow(struct handles *t, void *handle, enum borrow_kind kind)
+{
+	pthread_mutex_t *part = shards_read(&t->lock);
+	struct handle_slot *s = find(t, handle);
+	void *object = s ? s->object : NULL;
+
+	if (object && !borrow(kind, object))
+		t->hold(object);
+	shards_done(part);
+	return object;
+}
+
 /* t->lock held for writing */
 static int grow(struct handles *t)
 {

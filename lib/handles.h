@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "borrow.h"
 #include "shards.h"
 
 struct handle_slot {
@@ -37,10 +38,16 @@ struct handles {
 /* The object, held; NULL: no such handle. */
 void *handles_get(struct handles *t, void *handle);
 
+/* The same for the length of one call of this thread: borrowed (borrow.h), else held. */
+void *handles_borrow(struct handles *t, void *handle, enum borrow_kind kind);
+
 /* 0, -ENOMEM, -ENFILE. The caller's reference becomes the table's. */
 int handles_put_in(struct handles *t, void *object, void **handle);
 
-/* Out of the table; the table's reference becomes the caller's. NULL: no such handle. */
+/*
+ * Out of the table; the table's reference becomes the caller's, who collects what was borrowed.
+ * NULL: no such handle.
+ */
 void *handles_take_out(struct handles *t, void *handle);
 
 /* Any object, out of the table; NULL: empty. With nobody else in the table. */

@@ -6,9 +6,10 @@
  *  2. Host memory takes the route host, whole.
  *  3. Whole 4-KiB blocks go by the best route that can take them; the reason beside another
  *     than the best is the best one's.
- *  4. Parts of a block are never written or read direct in place: they are edges, by bounce.
+ *  4. Parts of a block are never written or read direct in place: they are edges, by the CPU.
  *     Staging memory is the library's, so a staged read takes its edges along.
- *  5. A file or a module that cannot go direct makes the whole request one bounce piece.
+ *  5. A file or a module that cannot go direct makes the whole request one piece, by the CPU:
+ *     by bar when it is a read, the memory has one and it is quicker or an edge, else by bounce.
  *  6. strict: no plan whose whole blocks do not all go direct, whatever else is allowed.
  *  7. force_compat_mode: no direct route.
  *  8. A route that "routes" leaves out is not taken.
@@ -80,42 +81,40 @@ static unsigned int ask(const struct plan_in *in, unsigned int route)
 	return route_table[route]->probe(in);
 }
 
+/* The direct routes, by score; t_plan holds it against the table. */
+const uint8_t plan_order[PLAN_DIRECT] = { OGDS_ROUTE_NVFS, OGDS_ROUTE_P2PDMA, OGDS_ROUTE_STAGED };
+
 /* The best direct route that takes the whole blocks; OGDS_ROUTES: none. */
 static unsigned int choose(const struct plan_in *in, unsigned int *reason)
 {
-	unsigned int i, route, best, why, last = ~0u;
+	unsigned int i, why;
 
 	*reason = REASON_NONE;
-	for (;;) {
-		/* the next one by score */
-		best = OGDS_ROUTES;
-		for (i = 0; i < OGDS_ROUTES; i++) {
-			route = route_table[i]->score;
-			if (route_table[i]->direct && route < last &&
-			    (best == OGDS_ROUTES || route > route_table[best]->score))
-				best = i;
-		}
-		if (best == OGDS_ROUTES)
-			return best;
-		last = route_table[best]->score;
-		why = ask(in, best);
+	for (i = 0; i < PLAN_DIRECT; i++) {
+		why = ask(in, plan_order[i]);
 		if (why == REASON_NONE)
-			return best;
+			return plan_order[i];
 		/* a route that does not exist here explains nothing */
 		if (why != REASON_ABSENT)
 			*reason = why;
 	}
+	return OGDS_ROUTES;
 }
 
 /* One piece, or an edge, the CPU's way. */
-static void bounce(const struct plan_in *in, struct plan *p, int64_t off, int64_t end,
-		   unsigned int reason)
+static void indirect(const struct plan_in *in, struct plan *p, int64_t off, int64_t end,
+		     unsigned int reason)
 {
-	if (end <= off)
+	bool bar = in->op == OGDS_OP_READ && in->bar && allowed(in, OGDS_ROUTE_BAR);
+	bool bounce = allowed(in, OGDS_ROUTE_BOUNCE);
+
+	if (end <= off || p->error)
 		return;
-	if (!allowed(in, OGDS_ROUTE_BOUNCE) && !p->error)
+	if (!bar && !bounce)
 		refuse(p, REASON_ROUTE_DENIED, REASON_ROUTE_DENIED);
-	if (!p->error)
+	else if (bar && (!bounce || in->bar_quicker || end - off < PLAN_BLOCK))
+		add(p, off, end, OGDS_ROUTE_BAR, reason);
+	else
 		add(p, off, end, OGDS_ROUTE_BOUNCE, reason);
 }
 
@@ -130,10 +129,28 @@ static void cut(const struct plan_in *in, struct plan *p, int64_t end, unsigned 
 		add(p, in->off, end, route, reason);
 		return;
 	}
-	bounce(in, p, in->off, from, REASON_EDGE);
+	indirect(in, p, in->off, from, REASON_EDGE);
 	if (!p->error)
 		add(p, from, to, route, reason);
-	bounce(in, p, to, end, tail);
+	indirect(in, p, to, end, tail);
+}
+
+bool plan_quick(const struct plan_in *in, struct plan *p)
+{
+	unsigned int reason;
+
+	if (in->op != OGDS_OP_READ || !in->bar || !in->bar_quicker || in->strict ||
+	    in->kind != GPU_MEM_DEVICE || !allowed(in, OGDS_ROUTE_BAR) ||
+	    (!in->allow_compat && !in->force_compat) || choose(in, &reason) != OGDS_ROUTES)
+		return false;
+	/* what plan_make() leaves, but for pieces that are not there */
+	p->n = 0;
+	p->error = 0;
+	p->reason = p->refused_by = p->no_fall_back = REASON_NONE;
+	p->whole = plan_whole(in->off, in->size);
+	p->whole_direct = 0;
+	add(p, in->off, in->off + in->size, OGDS_ROUTE_BAR, p->whole ? reason : REASON_EDGE);
+	return true;
 }
 
 void plan_make(const struct plan_in *in, struct plan *p)
@@ -161,8 +178,8 @@ void plan_make(const struct plan_in *in, struct plan *p)
 	else if (!allowed(in, OGDS_ROUTE_BOUNCE))
 		p->no_fall_back = REASON_ROUTE_DENIED;
 	if (!p->whole) {
-		bounce(in, p, in->off, end,
-		       in->op == OGDS_OP_READ && end == in->file_size ? REASON_EOF_BLOCK :
+		indirect(in, p, in->off, end,
+			 in->op == OGDS_OP_READ && end == in->file_size ? REASON_EOF_BLOCK :
 									REASON_EDGE);
 		return;
 	}
@@ -174,5 +191,5 @@ void plan_make(const struct plan_in *in, struct plan *p)
 	else if (!in->allow_compat && !in->force_compat)
 		refuse(p, REASON_COMPAT_FORBIDDEN, reason);
 	else
-		bounce(in, p, in->off, end, reason);
+		indirect(in, p, in->off, end, reason);
 }

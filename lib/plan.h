@@ -33,6 +33,8 @@ struct plan_in {
 	bool pin_now;			/* unregistered, and worth pinning for one request */
 	bool other_context;		/* memory of a CUDA context that is not the primary one */
 	unsigned int staging_reason;	/* why there is no staging memory */
+	bool bar;			/* a read can end in stores through BAR1 */
+	bool bar_quicker;		/* and is thought to be quicker so than copies */
 
 	bool strict, force_compat, allow_compat;
 	uint32_t routes;	/* allowed ones, bit n: route n */
@@ -50,6 +52,16 @@ struct plan {
 };
 
 void plan_make(const struct plan_in *in, struct plan *p);
+
+/* The direct routes, the best one first. */
+#define PLAN_DIRECT 3
+extern const uint8_t plan_order[PLAN_DIRECT];
+
+/*
+ * The plan of a read that goes by bar whole wherever the file ends: then file_size need not be
+ * known, which takes a system call. False: it may be another, ask plan_make().
+ */
+bool plan_quick(const struct plan_in *in, struct plan *p);
 
 /* Bytes of [off, off + size) in whole blocks. */
 uint64_t plan_whole(int64_t off, uint64_t size);

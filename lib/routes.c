@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * routes.c - the table of routes, and the entries of those that are not built yet:
- * p2pdma (plain O_DIRECT on GPU pages) and bar (CPU stores through BAR1).
+ * routes.c - the table of routes, and the entry of the one that is not built yet: p2pdma
+ * (plain O_DIRECT on GPU pages).
  */
 #include <errno.h>
 
@@ -24,15 +24,6 @@ const struct route route_p2pdma = {
 	.name = "p2pdma",
 	.score = 90,
 	.direct = true,
-	.probe = probe,
-	.run = run,
-};
-
-const struct route route_bar = {
-	.size = sizeof(struct route),
-	.name = "bar",
-	.score = 20,
-	.edges = true,
 	.probe = probe,
 	.run = run,
 };

@@ -54,7 +54,7 @@ static int check_allocation(const struct request *rq, uint64_t va, size_t size)
 /* Fills buf, mem, dev, primary. 0 or an error; what it took is in *rq either way. */
 static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t size)
 {
-	uint64_t va = base + off;
+	uint64_t va = base + off, id;
 	int r = 0, err;
 
 	rq->buf = buffer_get(base, off, size, &err);
@@ -65,7 +65,11 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
 		return err;
 	}
 	/* of the base: an offset that leads into another allocation has left its own */
-	r = gpu->pointer((void *)(uintptr_t)base, &rq->mem);
+	if (rq->buf && rq->buf->mem.kind == GPU_MEM_DEVICE && !gpu->id(base, &id) &&
+	    id == rq->buf->mem.id)
+		rq->mem = rq->buf->mem;
+	else
+		r = gpu->pointer((void *)(uintptr_t)base, &rq->mem);
 	if (r) {
 		log_error("%s: 0x%llx: cuPointerGetAttributes: %s: check the GPU with nvidia-smi",
 			  call_name(rq->op), (unsigned long long)base, gpu->error(r));
@@ -98,8 +102,27 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
 
 /* -- plan -- */
 
-static int fill_in(const struct request *rq, struct plan_in *in, int64_t off, size_t size,
-		   uint64_t va)
+/*
+ * How the CPU sees the memory of a read. Of a context that is not the primary one nobody's
+ * stream could prove it.
+ */
+static void find_bar(struct request *rq)
+{
+	unsigned int why;
+
+	if (rq->op != OGDS_OP_READ || rq->mem.kind != GPU_MEM_DEVICE || !rq->primary || rq->file->user ||
+	    atomic_load_explicit(&rq->dev->bar.reason, memory_order_relaxed))
+		return;
+	if (rq->buf) {
+		rq->bar = buffer_bar(rq->buf, &why);
+	} else {
+		rq->bar = bar_cached(rq->dev, &rq->mem, &why);
+		rq->bar_held = rq->bar;
+	}
+}
+
+/* All but the size of the file. */
+static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t size, uint64_t va)
 {
 	const struct config *c = driver_config();
 	unsigned int refused = atomic_load(&rq->file->refused);
@@ -110,11 +133,6 @@ static int fill_in(const struct request *rq, struct plan_in *in, int64_t off, si
 	in->size = size;
 	in->va = va;
 	in->kind = rq->mem.kind;
-	if (rq->op == OGDS_OP_READ) {
-		in->file_size = file_size(rq->file);
-		if (in->file_size < 0)
-			return in->file_size;
-	}
 	in->file_reason = rq->file->reason ? rq->file->reason : refused;
 	in->module_reason = nvfs_reason();
 	in->registered = rq->buf;
@@ -124,10 +142,29 @@ static int fill_in(const struct request *rq, struct plan_in *in, int64_t off, si
 	in->force_compat = c->force_compat;
 	in->allow_compat = c->allow_compat;
 	in->routes = c->routes;
+	if (c->routes & 1u << OGDS_ROUTE_BAR)
+		find_bar(rq);
+	in->bar = rq->bar;
+	in->bar_quicker = in->bar && way_choose(&rq->dev->ways, size) == WAY_STORE;
 	if (rq->dev && !in->file_reason && !in->module_reason && !c->force_compat) {
 		in->staging_reason = staging_reason(&rq->dev->staging);
 		in->pin_now = !rq->buf && !rq->deferred && pin_cost_worth(&rq->dev->cost, size);
 	}
+}
+
+/* `quick`: a piece may be longer than the file. */
+static int make_plan(struct request *rq, struct plan *p, int64_t off, size_t size, uint64_t va,
+		     bool quick)
+{
+	struct plan_in in;
+
+	fill_in(rq, &in, off, size, va);
+	if (quick && plan_quick(&in, p))
+		return 0;
+	in.file_size = rq->op == OGDS_OP_READ ? file_size(rq->file) : 0;
+	if (in.file_size < 0)
+		return in.file_size;
+	plan_make(&in, p);
 	return 0;
 }
 
@@ -233,11 +270,16 @@ static void probe_piece(const struct request *rq, unsigned int route, int64_t of
 static uint64_t run_route(struct request *rq, unsigned int route, const struct ogds_piece *q,
 			  uint64_t done, uint64_t size, uint64_t va, unsigned int reason, int *err)
 {
+	bool measured = rq->bar && size >= WAY_MEASURED &&
+			(route == OGDS_ROUTE_BAR || route == OGDS_ROUTE_BOUNCE);
+	uint64_t n = 0, began = measured ? os->now_ns() : 0;
 	struct facts_nvfs v;
-	uint64_t n = 0;
 	ssize_t r;
 
 	r = route_table[route]->run(rq, q->file_off + done, size, va + done, &n);
+	if (measured && n == size)
+		way_took(&rq->dev->ways, route == OGDS_ROUTE_BAR ? WAY_STORE : WAY_COPY, size,
+			 os->now_ns() - began);
 	probe_piece(rq, route, q->file_off + done, size, va + done, r < 0 && !n ? r : (int64_t)n);
 	count(&last, route, q->file_off + done, n, reason);
 	if (route_table[route]->direct && n) {
@@ -247,6 +289,18 @@ static uint64_t run_route(struct request *rq, unsigned int route, const struct o
 	}
 	*err = r < 0 ? r : 0;
 	return n;
+}
+
+/* Stores through BAR1 are no way, or not now: the rest of the piece by the copy engine. */
+static uint64_t without_bar(struct request *rq, const struct ogds_piece *q,
+			    uint64_t done, uint64_t va, int *err)
+{
+	if (!(driver_config()->routes & 1u << OGDS_ROUTE_BOUNCE)) {
+		last.refused_by = REASON_ROUTE_DENIED;
+		*err = ERR(IO_NOT_SUPPORTED);
+		return 0;
+	}
+	return run_route(rq, OGDS_ROUTE_BOUNCE, q, done, q->size - done, va, q->reason, err);
 }
 
 /*
@@ -263,6 +317,8 @@ static uint64_t run_piece(struct request *rq, const struct plan *p, const struct
 
 	for (;;) {
 		done += run_route(rq, q->route, q, done, q->size - done, va, q->reason, err);
+		if (*err == -EAGAIN && q->route == OGDS_ROUTE_BAR)
+			return done + without_bar(rq, q, done, va, err);
 		if (!*err || !route_table[q->route]->direct)
 			return done;
 		left = q->size - done;
@@ -317,7 +373,8 @@ static void say_plan(struct request *rq, const struct plan *p)
 	for (i = 0; i < p->n; i++) {
 		why = p->piece[i].reason;
 		if (!plan_whole(p->piece[i].file_off, p->piece[i].size) ||
-		    p->piece[i].route != OGDS_ROUTE_BOUNCE || !file_say_once(rq->file, why))
+		    OGDS_DIRECT_MASK & 1u << p->piece[i].route ||
+		    p->piece[i].route == OGDS_ROUTE_HOST || !file_say_once(rq->file, why))
 			continue;
 		t = facts_reason(why);
 		log_info("%s: %s goes through host memory: %s: %s; %s", call_name(rq->op),
@@ -328,7 +385,6 @@ static void say_plan(struct request *rq, const struct plan *p)
 static ssize_t move(struct request *rq, uint64_t base, size_t size, int64_t off, uint64_t buf_off)
 {
 	const struct facts_reason_text *t;
-	struct plan_in in;
 	struct plan p;
 	int r;
 
@@ -336,10 +392,9 @@ static ssize_t move(struct request *rq, uint64_t base, size_t size, int64_t off,
 	if (!r)
 		r = find_memory(rq, base, buf_off, size);
 	if (!r)
-		r = fill_in(rq, &in, off, size, base + buf_off);
+		r = make_plan(rq, &p, off, size, base + buf_off, true);
 	if (r)
 		return r;
-	plan_make(&in, &p);
 	if (p.error) {
 		t = facts_reason(p.reason);
 		last.reason = p.reason;
@@ -399,6 +454,10 @@ static ssize_t on_file(struct request *rq, uint64_t base, size_t size, int64_t o
 
 	if (!r && size)
 		r = move(rq, base, size, off, buf_off);
+	if (rq->bar_held)
+		bar_put(rq->bar);
+	rq->bar = NULL;
+	rq->bar_held = false;
 	if (rq->buf)
 		buffer_put(rq->buf);
 	rq->buf = NULL;
@@ -467,7 +526,7 @@ static int enter_file(enum ogds_op op, CUfileHandle_t fh, struct file **file)
 				  call_name(op), fh);
 		return ERR(HANDLE_NOT_REGISTERED);
 	}
-	*file = file_get(fh);
+	*file = file_borrow(fh);
 	if (*file)
 		return 0;
 	log_error("%s: %p is no registered handle: register the file first", call_name(op), fh);
@@ -494,7 +553,7 @@ static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t
 	began = stats_begin();
 	r = on_file(&rq, base, size, off, buf_off);
 	account(&rq, began, r < 0);
-	file_put(rq.file);
+	file_return(rq.file);
 	driver_leave();
 	return r;
 }
@@ -533,7 +592,7 @@ static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *i
 			break;
 	}
 	account(&rq, began, r < 0 && !total);
-	file_put(rq.file);
+	file_return(rq.file);
 	driver_leave();
 	return r < 0 && !total ? r : (ssize_t)total;
 }
@@ -624,7 +683,6 @@ int ogds_handle_io(CUfileHandle_t fh, struct ogds_report *report)
 int ogds_explain(CUfileHandle_t fh, const void *ptr, size_t size, off_t off, struct ogds_plan *plan)
 {
 	struct request rq = { 0 };
-	struct plan_in in;
 	struct plan p;
 	unsigned int i;
 	int r;
@@ -647,12 +705,11 @@ int ogds_explain(CUfileHandle_t fh, const void *ptr, size_t size, off_t off, str
 	if (!r && size)
 		r = find_memory(&rq, (uintptr_t)ptr, 0, size);
 	if (!r && size)
-		r = fill_in(&rq, &in, off, size, (uintptr_t)ptr);
+		r = make_plan(&rq, &p, off, size, (uintptr_t)ptr, false);
 	if (r) {
 		plan->error = errmap_errno(r);
 		r = 0;
 	} else if (size) {
-		plan_make(&in, &p);
 		plan->npieces = p.n;
 		plan->error = errmap_errno(p.error);
 		plan->reason = p.reason;
@@ -662,6 +719,8 @@ int ogds_explain(CUfileHandle_t fh, const void *ptr, size_t size, off_t off, str
 		for (i = 0; i < p.n; i++)
 			plan->piece[i] = p.piece[i];
 	}
+	if (rq.bar_held)
+		bar_put(rq.bar);
 	if (rq.buf)
 		buffer_put(rq.buf);
 out:

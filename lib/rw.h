@@ -19,6 +19,8 @@ struct request {
 	struct device *dev;	/* NULL: host memory */
 	bool primary;		/* the memory is of dev's primary context */
 	bool deferred;		/* see rw_run() */
+	struct bar *bar;	/* reads: how the CPU sees the memory; NULL: it does not */
+	bool bar_held;		/* of an unregistered allocation: to be put */
 };
 
 /*

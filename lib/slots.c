@@ -14,7 +14,7 @@
 #include "os.h"
 #include "slots.h"
 
-#define STREAMS 4			/* of a device; copies in them overlap their starts */
+#define STREAMS 16			/* of a device: threads do not meet in one */
 #define IDLE_NS ((uint64_t)10000000000)	/* memory that is unused for so long goes back */
 #define LOOK_NS ((uint64_t)1000000000)	/* and that is looked at once in so long */
 #define RETRY_NS ((uint64_t)10000000000) /* after a failure to make one */
@@ -44,7 +44,7 @@ static struct {
 
 void slots_open(const struct config *c)
 {
-	size_t bytes = SLOT_BYTES, cap = 0;
+	size_t bytes = HOST_SLOT_BYTES, cap = 0;
 
 	if (c->posix_slabs_set) {
 		if (c->posix_slab_kb[c->nposix_slabs - 1] < bytes / 1024)

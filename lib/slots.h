@@ -8,8 +8,8 @@
  * slot of another is taken over where no more may be made.
  *
  * posix_pool_slab_* caps them all where it is configured: a slot is as large as the largest slab,
- * SLOT_BYTES at most, and there are as many as all slabs together have room for, one at least.
- * Unset, there may be SLOTS_MOST of SLOT_BYTES for each GPU in use.
+ * HOST_SLOT_BYTES at most, and there are as many as all slabs together have room for, one at least.
+ * Unset, there may be SLOTS_MOST of HOST_SLOT_BYTES for each GPU in use.
  *
  * Making one can wait for the whole GPU, and so can giving one back. So:
  *
@@ -26,7 +26,7 @@
 
 #include "gpu.h"
 
-#define SLOT_BYTES ((size_t)1024 * 1024)
+#define HOST_SLOT_BYTES ((size_t)2048 * 1024)
 #define SLOTS_MOST 64
 
 struct config;

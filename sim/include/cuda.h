@@ -33,6 +33,11 @@ typedef struct CUuuid_st {
 	char bytes[16];
 } CUuuid;
 
+/* A name of an allocation for other processes; its contents are the driver's business. */
+typedef struct CUipcMemHandle_st {
+	char reserved[64];
+} CUipcMemHandle;
+
 /* Stream handles with a meaning of their own; NULL is the legacy default stream too. */
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
@@ -299,6 +304,8 @@ CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t
 				 CUstream hStream);
 CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N,
 				  CUstream hStream);
+
+CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 
 CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 				       CUdeviceptr ptr);

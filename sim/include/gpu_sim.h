@@ -29,6 +29,16 @@ extern "C" {
  */
 int gpu_sim_where(const void *ptr, size_t size, struct gpu_sim_piece *pieces, unsigned int n);
 
+/* The client that the words of every CUDA IPC handle name (driver 580's layout). */
+#define GPU_SIM_RM_CLIENT 0xc1d00042u
+
+/*
+ * What an object of such a handle is, in host memory mode: where it lies and its size. 0, or
+ * -ENOENT: it was freed, or there are cards. The memory is shared: mremap() of no bytes of it
+ * makes a second mapping, which keeps it after it was freed, as the driver's second name does.
+ */
+int gpu_sim_rm_object(uint32_t object, void **at, size_t *size);
+
 /* Cards there are; 0: host memory stands for VRAM. -errno before or without cuInit(). */
 int gpu_sim_cards(void);
 

@@ -71,6 +71,7 @@ static const struct {
 	V("cuMemsetD32", 3020, cuMemsetD32),
 	F(cuMemsetD8Async, 3020),
 	F(cuMemsetD32Async, 3020),
+	F(cuIpcGetMemHandle, 4010),
 	F(cuPointerGetAttribute, 4000),
 	F(cuPointerGetAttributes, 7000),
 	F(cuPointerSetAttribute, 6000),

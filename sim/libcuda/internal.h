@@ -43,6 +43,7 @@ struct sim_block {
 	CUdevice dev;
 	CUcontext ctx;
 	bool shared;			/* holds small allocations */
+	uint32_t object;		/* what IPC handles call it; never twice */
 	unsigned int users;		/* allocations in it */
 	struct sim_block *next;
 };
@@ -149,6 +150,7 @@ struct sim_state {
 	struct sim_range **range;	/* sorted by start */
 	size_t nranges, range_room;
 	uint64_t next_id;
+	uint32_t next_object;
 	uint64_t nstreams;
 	uint64_t seed;
 	unsigned int delay_us;

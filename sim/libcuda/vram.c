@@ -11,11 +11,15 @@
 
 #include "internal.h"
 
-/* Address space, aligned to 2 MiB, of whole 2-MiB blocks. NULL: there is none. */
-static void *reserve(size_t size, int prot)
+/*
+ * Address space, aligned to 2 MiB, of whole 2-MiB blocks. NULL: there is none. Host memory that
+ * stands for VRAM is shared: others may have a mapping of it, too.
+ */
+static void *reserve(size_t size)
 {
-	uint8_t *p = mmap(NULL, size + SIM_BLOCK, prot,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *p = mmap(NULL, size + SIM_BLOCK, sim.host ? PROT_READ | PROT_WRITE : PROT_NONE,
+			  (sim.host ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE,
+			  -1, 0);
 	size_t head;
 
 	if (p == MAP_FAILED)
@@ -76,7 +80,8 @@ CUresult sim_block_new(CUcontext ctx, size_t size, bool shared, struct sim_block
 	b->dev = ctx->dev;
 	b->ctx = ctx;
 	b->shared = shared;
-	va = reserve(b->size, sim.host ? PROT_READ | PROT_WRITE : PROT_NONE);
+	b->object = 0x5c000000 + sim.next_object++;
+	va = reserve(b->size);
 	if (!va) {
 		free(b);
 		return CUDA_ERROR_OUT_OF_MEMORY;

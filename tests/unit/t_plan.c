@@ -376,6 +376,95 @@ static void t_any(void **state)
 	}
 }
 
+/* The order in which direct routes are asked is that of their scores, and none is left out. */
+static void t_order(void **state)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < OGDS_ROUTES; i++)
+		n += route_table[i]->direct;
+	assert_int_equal(n, PLAN_DIRECT);
+	for (i = 0; i < PLAN_DIRECT; i++) {
+		assert_true(route_table[plan_order[i]]->direct);
+		if (i)
+			assert_true(route_table[plan_order[i]]->score <
+				    route_table[plan_order[i - 1]]->score);
+	}
+}
+
+/* Stores through BAR1: reads only, where they are quicker or an edge, and where they may. */
+static void t_bar(void **state)
+{
+	struct plan_in in = direct(OGDS_OP_READ);
+	struct plan p;
+
+	in.file_reason = REASON_FS_TYPE;
+	in.size = 5000;
+	in.bar = true;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 0, 5000, OGDS_ROUTE_BOUNCE, REASON_FS_TYPE);
+	in.bar_quicker = true;
+	plan_make(&in, &p);
+	assert_int_equal(p.n, 1);
+	assert_piece(&p, 0, 0, 5000, OGDS_ROUTE_BAR, REASON_FS_TYPE);
+	in.routes = ALL & ~(1u << OGDS_ROUTE_BAR);
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 0, 5000, OGDS_ROUTE_BOUNCE, REASON_FS_TYPE);
+	in.routes = ALL & ~(1u << OGDS_ROUTE_BOUNCE);
+	in.bar_quicker = false;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 0, 5000, OGDS_ROUTE_BAR, REASON_FS_TYPE);
+	in.op = OGDS_OP_WRITE;
+	plan_make(&in, &p);
+	assert_int_equal(p.reason, REASON_ROUTE_DENIED);
+	/* edges of a direct read, however large it is */
+	in = direct(OGDS_OP_READ);
+	in.bar = true;
+	in.off = 4000;
+	in.va = VA + 4000;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 4000, 4096, OGDS_ROUTE_BAR, REASON_EDGE);
+	assert_piece(&p, 1, 4096, 1052672 - 4096, OGDS_ROUTE_NVFS, REASON_NONE);
+	assert_piece(&p, 2, 1048576, 1052576, OGDS_ROUTE_BAR, REASON_EDGE);
+}
+
+/* The quick plan is the other one's, or there is none. */
+static void t_quick(void **state)
+{
+	struct plan_in in, other;
+	struct plan p, q;
+	unsigned int i, quick = 0;
+
+	for (i = 0; i < 1 << 12; i++) {
+		in = direct(i & 1 ? OGDS_OP_WRITE : OGDS_OP_READ);
+		in.bar = i & 2;
+		in.bar_quicker = i & 4;
+		in.file_reason = i & 8 ? REASON_FS_TYPE : REASON_NONE;
+		in.module_reason = i & 16 ? REASON_NO_MODULE : REASON_NONE;
+		in.strict = i & 32;
+		in.force_compat = i & 64;
+		in.allow_compat = i & 128;
+		in.routes = i & 256 ? ALL : ALL & ~(1u << OGDS_ROUTE_BAR);
+		in.kind = i & 512 ? GPU_MEM_DEVICE : GPU_MEM_MANAGED;
+		in.size = i & 1024 ? 100000 : 4096;
+		in.off = i & 2048 ? 4096 : 77;
+		memset(&p, 0xa5, sizeof(p));
+		if (!plan_quick(&in, &p))
+			continue;
+		quick++;
+		other = in;
+		plan_make(&other, &q);
+		assert_int_equal(p.n, 1);
+		assert_int_equal(q.n, 1);
+		assert_memory_equal(&p.piece[0], &q.piece[0], sizeof(p.piece[0]));
+		assert_int_equal(p.error, q.error);
+		assert_int_equal(p.whole, q.whole);
+		assert_int_equal(p.whole_direct, q.whole_direct);
+		assert_int_equal(p.no_fall_back, 0);
+	}
+	assert_true(quick > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +474,8 @@ int main(void)
 		cmocka_unit_test(t_other_memory),	 cmocka_unit_test(t_file_or_module),
 		cmocka_unit_test(t_strict),		 cmocka_unit_test(t_precedence),
 		cmocka_unit_test(t_compat_forbidden),	 cmocka_unit_test(t_any),
+		cmocka_unit_test(t_order),		 cmocka_unit_test(t_bar),
+		cmocka_unit_test(t_quick),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wire.h - the requests of the GPU driver's resource manager that lib/rm makes, as they
+ * stand in memory. Seen with driver 580; sizes and offsets are asserted, and each call gives
+ * its size along, so that a driver with others refuses instead of misreading.
+ *
+ * Numbers of the kind "object" are names that the client chooses; a client is known to other
+ * processes' clients by its number, too.
+ */
+#ifndef RM_WIRE_H
+#define RM_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+
+/* On the control node, but RM_IOC_MAP's descriptor and RM_IOC_REGISTER_FD. */
+#define RM_IOC_FREE _IOWR('F', 0x29, struct rm_free)
+#define RM_IOC_CONTROL _IOWR('F', 0x2a, struct rm_control)
+#define RM_IOC_ALLOC _IOWR('F', 0x2b, struct rm_alloc)
+#define RM_IOC_DUP _IOWR('F', 0x34, struct rm_dup)
+#define RM_IOC_MAP _IOWR('F', 0x4e, struct rm_map)
+/* On the GPU's node. */
+#define RM_IOC_REGISTER_FD _IOWR('F', 201, struct rm_register_fd)
+
+#define RM_CLASS_CLIENT 0x41
+#define RM_CLASS_DEVICE 0x80
+#define RM_CLASS_SUBDEVICE 0x2080
+
+/* Controls of the client. */
+#define RM_CTRL_ID_INFO 0x205
+#define RM_CTRL_PROBED_IDS 0x214
+#define RM_CTRL_ATTACH_IDS 0x215
+#define RM_CTRL_PCI_INFO 0x21b
+
+#define RM_MAX_GPUS 32
+#define RM_NO_ID 0xffffffffu
+
+#define RM_ASSERT(type, size) _Static_assert(sizeof(struct type) == (size), #type)
+#define RM_OFFSET(type, member, off) \
+	_Static_assert(offsetof(struct type, member) == (off), #type "." #member)
+
+struct rm_free {
+	uint32_t client, parent, object, status;
+};
+RM_ASSERT(rm_free, 16);
+
+struct rm_control {
+	uint32_t client, object, command, flags;
+	uint64_t params;	/* user address */
+	uint32_t size, status;
+};
+RM_ASSERT(rm_control, 32);
+RM_OFFSET(rm_control, params, 16);
+
+struct rm_alloc {
+	uint32_t client, parent, object, class;
+	uint64_t params;	/* user address; 0: none */
+	uint32_t size, status;
+};
+RM_ASSERT(rm_alloc, 32);
+RM_OFFSET(rm_alloc, params, 16);
+
+struct rm_dup {
+	uint32_t client, parent, object;
+	uint32_t source_client, source_object;
+	uint32_t flags, status;
+};
+RM_ASSERT(rm_dup, 28);
+
+struct rm_map {
+	uint32_t client, device, memory, pad0;
+	uint64_t off, len;	/* bytes, in the memory object */
+	uint64_t address;	/* out; of no use to user space */
+	uint32_t status, flags;
+	int32_t fd;		/* a fresh descriptor of the GPU's node */
+	uint32_t pad1;
+};
+RM_ASSERT(rm_map, 56);
+RM_OFFSET(rm_map, off, 16);
+RM_OFFSET(rm_map, status, 40);
+RM_OFFSET(rm_map, fd, 48);
+
+struct rm_register_fd {
+	int32_t control;
+};
+RM_ASSERT(rm_register_fd, 4);
+
+/* -- parameters of classes and controls -- */
+
+struct rm_device_params {
+	uint32_t instance;
+	uint32_t share_client, target_client, target_device;
+	uint32_t flags, pad0;
+	uint64_t va_size, va_start, va_limit;
+	uint32_t va_mode, pad1;
+};
+RM_ASSERT(rm_device_params, 56);
+RM_OFFSET(rm_device_params, va_size, 24);
+
+struct rm_subdevice_params {
+	uint32_t instance;
+};
+RM_ASSERT(rm_subdevice_params, 4);
+
+struct rm_id_info {
+	uint32_t id;		/* in */
+	uint32_t flags, device_instance, subdevice_instance, sli, board, gpu_instance;
+	int32_t numa;
+};
+RM_ASSERT(rm_id_info, 32);
+
+struct rm_probed_ids {
+	uint32_t id[RM_MAX_GPUS], excluded[RM_MAX_GPUS];	/* RM_NO_ID ends each */
+	uint32_t flags[RM_MAX_GPUS];
+};
+RM_ASSERT(rm_probed_ids, 384);
+
+struct rm_attach_ids {
+	uint32_t id[RM_MAX_GPUS];	/* RM_NO_ID ends it */
+	uint32_t failed;
+};
+RM_ASSERT(rm_attach_ids, 132);
+
+struct rm_pci_info {
+	uint32_t id;		/* in */
+	uint32_t domain;
+	uint16_t bus, slot;
+};
+RM_ASSERT(rm_pci_info, 12);
+
+#endif /* RM_WIRE_H */

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: MIT
+/* rm_fake.c - the GPU driver's resource manager, as a stand-in for unit tests. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cuda.h>
+#include <gpu_sim.h>
+
+#include "cufile_fake.h"
+#include "os.h"
+#include "rm/wire.h"
+#include "rm_fake.h"
+
+#define CLIENT 0xc1d01234u
+#define GPU_ID 0x1b00u
+#define INSTANCE 3
+#define FDS 256
+#define OBJECTS 256
+#define VIEWS 1024
+
+struct rm_fake rm_fake;
+
+static const struct os_ops *below;
+static struct os_ops ops;
+static char pci[32];
+
+/* lock guards all that follows. A node's descriptor: plain -> registered -> mapped. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	enum { FREE, CONTROL, NODE, REGISTERED, MAPPED } kind;
+	int fd;
+	void *at;		/* MAPPED: what mmap shows */
+	size_t len;
+} fds[FDS];
+static struct {
+	uint32_t client, name, class;	/* name 0: free */
+	void *at;		/* of memory: a mapping of ours */
+	size_t size;
+} object[OBJECTS];
+static struct {
+	void *at;
+	size_t len;
+} view[VIEWS];
+static char *elsewhere;		/* memory that is nobody's */
+
+static void broken(const char *rule)
+{
+	fprintf(stderr, "fake resource manager: broken rule: %s\n", rule);
+	atomic_fetch_add(&rm_fake.violations, 1);
+}
+
+static bool fails(enum rm_step step)
+{
+	return (int)step == atomic_load(&rm_fake.fail);
+}
+
+/* A status by which a step that is to fail does so; *r: what the system call returns. */
+static uint32_t status(enum rm_step step, int *r)
+{
+	*r = 0;
+	if (!fails(step))
+		return 0;
+	if (rm_fake.result < 0)
+		*r = rm_fake.result;
+	return rm_fake.result > 0 ? rm_fake.result : 0;
+}
+
+/* lock held */
+static int slot_of(int fd)
+{
+	int i;
+
+	for (i = 0; i < FDS; i++)
+		if (fds[i].kind != FREE && fds[i].fd == fd)
+			return i;
+	return -1;
+}
+
+/* lock held */
+static int find_object(uint32_t name)
+{
+	int i;
+
+	for (i = 0; i < OBJECTS; i++)
+		if (name && object[i].name == name)
+			return i;
+	return -1;
+}
+
+/* lock held */
+static bool is(uint32_t name, uint32_t class)
+{
+	int i = find_object(name);
+
+	return i >= 0 && object[i].class == class;
+}
+
+/* lock held */
+static void add(uint32_t name, uint32_t class, void *at, size_t size)
+{
+	int i;
+
+	for (i = 0; i < OBJECTS && object[i].name; i++)
+		;
+	assert_true(i < OBJECTS);
+	object[i].name = name;
+	object[i].class = class;
+	object[i].at = at;
+	object[i].size = size;
+}
+
+static int rm_open_file(const char *path, int flags)
+{
+	bool control = !strcmp(path, "/dev/nvidiactl"), node = !strcmp(path, "/dev/nvidia7");
+	enum rm_step step = control ? RM_OPEN_CONTROL : RM_OPEN_NODE;
+	int fd, i;
+
+	if (!control && !node)
+		return below->open(path, flags);
+	if ((flags & O_ACCMODE) != O_RDWR)
+		broken("mode of a node's open");
+	if (fails(step))
+		return rm_fake.result < 0 ? rm_fake.result : -EIO;
+	fd = os_real.open("/dev/null", flags);
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < FDS && fds[i].kind != FREE; i++)
+		;
+	assert_true(i < FDS);
+	fds[i].kind = control ? CONTROL : NODE;
+	fds[i].fd = fd;
+	pthread_mutex_unlock(&lock);
+	atomic_fetch_add(&rm_fake.nodes, 1);
+	return fd;
+}
+
+/* lock held. All that hangs below an object of ours. */
+static void drop(int i)
+{
+	if (object[i].class == RM_CLASS_DEVICE)
+		atomic_fetch_sub(&rm_fake.devices, 1);
+	if (!object[i].class)
+		atomic_fetch_sub(&rm_fake.dups, 1);
+	if (object[i].at)
+		munmap(object[i].at, object[i].size);
+	memset(&object[i], 0, sizeof(object[i]));
+}
+
+static int rm_close_file(int fd)
+{
+	int i;
+
+	pthread_mutex_lock(&lock);
+	i = slot_of(fd);
+	if (i >= 0) {
+		fds[i].kind = FREE;
+		atomic_fetch_sub(&rm_fake.nodes, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return below->close(fd);
+}
+
+/* -- requests -- */
+
+/* lock held */
+static int do_alloc(struct rm_alloc *a)
+{
+	const struct rm_device_params *d = (void *)(uintptr_t)a->params;
+	const struct rm_subdevice_params *s = (void *)(uintptr_t)a->params;
+	int r;
+
+	switch (a->class) {
+	case RM_CLASS_CLIENT:
+		if (a->client || a->parent || a->object || a->params || a->size)
+			broken("fields of a client");
+		a->status = status(RM_CLIENT, &r);
+		if (r || a->status)
+			return r;
+		a->object = CLIENT;
+		atomic_fetch_add(&rm_fake.clients, 1);
+		add(CLIENT, RM_CLASS_CLIENT, NULL, 0);
+		return 0;
+	case RM_CLASS_DEVICE:
+		if (a->client != CLIENT || a->parent != CLIENT || a->size != sizeof(*d) ||
+		    d->instance != INSTANCE || d->share_client || d->target_client || d->flags ||
+		    d->va_size || d->va_mode || find_object(a->object) >= 0)
+			broken("fields of a device");
+		a->status = status(RM_DEVICE, &r);
+		if (r || a->status)
+			return r;
+		atomic_fetch_add(&rm_fake.devices, 1);
+		add(a->object, RM_CLASS_DEVICE, NULL, 0);
+		return 0;
+	case RM_CLASS_SUBDEVICE:
+		if (!is(a->parent, RM_CLASS_DEVICE) || a->size != sizeof(*s) || s->instance)
+			broken("fields of a subdevice");
+		a->status = status(RM_SUBDEVICE, &r);
+		if (!r && !a->status)
+			add(a->object, RM_CLASS_SUBDEVICE, NULL, 0);
+		return r;
+	}
+	broken("class");
+	return -EINVAL;
+}
+
+static int do_control(struct rm_control *c)
+{
+	void *p = (void *)(uintptr_t)c->params;
+	struct rm_probed_ids *ids = p;
+	struct rm_attach_ids *attach = p;
+	struct rm_id_info *info = p;
+	struct rm_pci_info *at = p;
+	unsigned int domain, bus, slot;
+	int r = -EINVAL;
+
+	if (c->client != CLIENT || c->object != CLIENT || c->flags)
+		broken("fields of a control");
+	switch (c->command) {
+	case RM_CTRL_PROBED_IDS:
+		if (c->size != sizeof(*ids))
+			broken("size of the probed ids");
+		memset(ids, 0xff, sizeof(*ids));
+		ids->id[0] = GPU_ID + 1;
+		ids->id[1] = GPU_ID;
+		c->status = status(RM_PROBED, &r);
+		return r;
+	case RM_CTRL_PCI_INFO:
+		sscanf(pci, "%x:%x:%x", &domain, &bus, &slot);
+		if (c->size != sizeof(*at) || (at->id != GPU_ID && at->id != GPU_ID + 1))
+			broken("fields of the PCI address");
+		at->domain = domain;
+		at->bus = at->id == GPU_ID ? bus : bus + 1;
+		at->slot = slot;
+		c->status = status(RM_PCI, &r);
+		return r;
+	case RM_CTRL_ATTACH_IDS:
+		if (c->size != sizeof(*attach) || attach->id[0] != GPU_ID ||
+		    attach->id[1] != RM_NO_ID)
+			broken("fields of the ids to attach");
+		c->status = status(RM_ATTACH, &r);
+		return r;
+	case RM_CTRL_ID_INFO:
+		if (c->size != sizeof(*info) || info->id != GPU_ID)
+			broken("fields of the id");
+		info->device_instance = INSTANCE;
+		c->status = status(RM_ID, &r);
+		return r;
+	}
+	broken("control");
+	return r;
+}
+
+/* lock held */
+static int do_dup(struct rm_dup *d)
+{
+	size_t size;
+	void *at;
+	int r;
+
+	if (d->client != CLIENT || !is(d->parent, RM_CLASS_DEVICE) || d->flags ||
+	    d->source_client != GPU_SIM_RM_CLIENT || find_object(d->object) >= 0)
+		broken("fields of a second name");
+	d->status = status(RM_DUP, &r);
+	if (r || d->status)
+		return r;
+	if (gpu_sim_rm_object(d->source_object, &at, &size)) {
+		d->status = 0x57;	/* no such object */
+		return 0;
+	}
+	at = mremap(at, 0, size, MREMAP_MAYMOVE);
+	assert_true(at != MAP_FAILED);
+	add(d->object, 0, at, size);
+	atomic_fetch_add(&rm_fake.dups, 1);
+	return 0;
+}
+
+/* lock held */
+static int do_map(struct rm_map *m)
+{
+	int o = find_object(m->memory), f = slot_of(m->fd), r;
+
+	if (m->client != CLIENT || !is(m->device, RM_CLASS_DEVICE) || m->flags ||
+	    m->off % 4096 || m->len % 4096 || !m->len)
+		broken("fields of a mapping");
+	if (f < 0 || fds[f].kind != REGISTERED) {
+		broken("a mapping's descriptor: not a fresh one, or not of the client");
+		return -EINVAL;
+	}
+	if (o < 0 || object[o].class) {
+		broken("a mapping of what is no memory");
+		return -EINVAL;
+	}
+	m->status = status(RM_MAP, &r);
+	if (!r && !m->status && m->off + m->len > object[o].size)
+		m->status = 0x1a;
+	if (r || m->status)
+		return r;
+	fds[f].kind = MAPPED;
+	fds[f].at = (char *)object[o].at + m->off;
+	fds[f].len = m->len;
+	if (atomic_load(&rm_fake.other))
+		fds[f].at = elsewhere;
+	return 0;
+}
+
+static int rm_ioctl(int fd, unsigned long nr, void *arg)
+{
+	const struct rm_register_fd *reg = arg;
+	const struct rm_free *f = arg;
+	int i, o, r = -EINVAL;
+
+	if ((nr >> 8 & 0xff) != 'F')
+		return below->ioctl(fd, nr, arg);
+	pthread_mutex_lock(&lock);
+	i = slot_of(fd);
+	if (i < 0)
+		broken("a descriptor that is no node of the driver");
+	else if (nr == RM_IOC_REGISTER_FD) {
+		o = slot_of(reg->control);
+		if (fds[i].kind != NODE || o < 0 || fds[o].kind != CONTROL)
+			broken("registration of a descriptor");
+		status(RM_REGISTER, &r);
+		if (!r)
+			fds[i].kind = REGISTERED;
+	} else if (fds[i].kind != CONTROL)
+		broken("a request on a descriptor that is not the control node's");
+	else if (nr == RM_IOC_ALLOC)
+		r = do_alloc(arg);
+	else if (nr == RM_IOC_CONTROL)
+		r = do_control(arg);
+	else if (nr == RM_IOC_DUP)
+		r = do_dup(arg);
+	else if (nr == RM_IOC_MAP)
+		r = do_map(arg);
+	else if (nr == RM_IOC_FREE) {
+		o = find_object(f->object);
+		r = 0;
+		if (f->client != CLIENT || o < 0)
+			broken("freeing what is not there");
+		else if (object[o].class == RM_CLASS_CLIENT) {
+			for (o = 0; o < OBJECTS; o++)
+				if (object[o].name)
+					drop(o);
+			atomic_fetch_sub(&rm_fake.clients, 1);
+		} else
+			drop(o);
+	} else
+		broken("request");
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+/* -- what the CPU sees -- */
+
+static void *rm_mmap(int fd, size_t size)
+{
+	void *p = NULL;
+	int i, v;
+
+	pthread_mutex_lock(&lock);
+	i = slot_of(fd);
+	if (i < 0 || fds[i].kind == CONTROL) {
+		pthread_mutex_unlock(&lock);
+		return below->mmap_node(fd, size);
+	}
+	errno = EINVAL;
+	if (fds[i].kind != MAPPED || size != fds[i].len)
+		broken("mmap of a node");
+	else if (fails(RM_MMAP))
+		errno = rm_fake.result < 0 ? -rm_fake.result : EIO;
+	else
+		p = mremap((char *)fds[i].at + atomic_load(&rm_fake.lie), 0, size, MREMAP_MAYMOVE);
+	if (p && p != MAP_FAILED) {
+		for (v = 0; v < VIEWS && view[v].at; v++)
+			;
+		assert_true(v < VIEWS);
+		view[v].at = p;
+		view[v].len = size;
+		atomic_fetch_add(&rm_fake.views, 1);
+		atomic_fetch_add(&rm_fake.made, 1);
+		if (atomic_fetch_add(&rm_fake.mapped, size) + size > atomic_load(&rm_fake.most))
+			atomic_store(&rm_fake.most, atomic_load(&rm_fake.mapped));
+	}
+	pthread_mutex_unlock(&lock);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static int rm_munmap(void *at, size_t size)
+{
+	int v;
+
+	pthread_mutex_lock(&lock);
+	for (v = 0; v < VIEWS && view[v].at != at; v++)
+		;
+	if (v < VIEWS) {
+		if (view[v].len != size)
+			broken("munmap of a part");
+		view[v].at = NULL;
+		atomic_fetch_sub(&rm_fake.views, 1);
+		atomic_fetch_sub(&rm_fake.mapped, size);
+	}
+	pthread_mutex_unlock(&lock);
+	return v < VIEWS ? munmap(at, size) : below->munmap(at, size);
+}
+
+static void put(const char *path, const char *text)
+{
+	char full[256], cmd[300];
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s/%s", os_root, path);
+	snprintf(cmd, sizeof(cmd), "mkdir -p \"$(dirname '%s')\"", full);
+	assert_int_equal(system(cmd), 0);
+	f = fopen(full, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+void rm_fake_begin(uint64_t bar1)
+{
+	char path[128], text[512];
+	CUdevice dev;
+	char *c;
+
+	assert_true(os != &ops);
+	memset(&rm_fake, 0, sizeof(rm_fake));
+	memset(fds, 0, sizeof(fds));
+	memset(object, 0, sizeof(object));
+	memset(view, 0, sizeof(view));
+	assert_int_equal(cuDeviceGet(&dev, 0), 0);
+	assert_int_equal(cuDeviceGetPCIBusId(pci, sizeof(pci), dev), 0);
+	for (c = pci; *c; c++)
+		*c = *c >= 'A' && *c <= 'F' ? *c + 32 : *c;
+	snprintf(path, sizeof(path), "proc/driver/nvidia/gpus/%s/information", pci);
+	put(path, "Model: \t\t Fake\nDevice Minor: \t 7\nGPU Excluded:\t No\n");
+	snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/resource", pci);
+	snprintf(text, sizeof(text),
+		 "0x00000000a0000000 0x00000000a0ffffff 0x0000000000040200\n"
+		 "0x0000010000000000 0x%016llx 0x000000000014220c\n"
+		 "0x0 0x0 0x0\n0x0 0x0 0x0\n0x0 0x0 0x0\n0x0 0x0 0x0\n",
+		 0x10000000000ull + bar1 - 1);
+	put(path, text);
+	snprintf(text, sizeof(text),
+		 "mkdir -p '%s/sys/bus/pci/devices' && ln -sfn '../../../devices/pci0000:00/%s' '%s/sys/bus/pci/devices/%s'",
+		 os_root, pci, os_root, pci);
+	assert_int_equal(system(text), 0);
+	if (!elsewhere)
+		elsewhere = mmap(NULL, 64 << 20, PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_true(elsewhere != MAP_FAILED);
+	below = os;
+	ops = *os;
+	ops.open = rm_open_file;
+	ops.close = rm_close_file;
+	ops.ioctl = rm_ioctl;
+	ops.mmap_node = rm_mmap;
+	ops.munmap = rm_munmap;
+	os = &ops;
+}
+
+void rm_fake_check(void)
+{
+	assert_int_equal(atomic_load(&rm_fake.violations), 0);
+	assert_int_equal(atomic_load(&rm_fake.views), 0);
+	assert_int_equal(atomic_load(&rm_fake.mapped), 0);
+	assert_int_equal(atomic_load(&rm_fake.dups), 0);
+	assert_int_equal(atomic_load(&rm_fake.devices), 0);
+	assert_int_equal(atomic_load(&rm_fake.clients), 0);
+	assert_int_equal(atomic_load(&rm_fake.nodes), 0);
+}
