@@ -147,21 +147,35 @@ static void wait_idle(struct buffer *b)
 	pthread_mutex_unlock(&table.idle_lock);
 }
 
+/* What is registered at va, when other memory is there now. It may be gone already. */
+static const struct buffer *stale_at(uint64_t va, const struct gpu_ptr *now)
+{
+	pthread_mutex_t *part = shards_read(&table.lock);
+	const struct buffer *b = ranges_at(&table.set, va);
+	bool stale = b && (b->mem.kind != now->kind || b->mem.id != now->id);
+
+	shards_done(part);
+	return stale ? b : NULL;
+}
+
+bool buffer_stale(uint64_t va, const struct gpu_ptr *now)
+{
+	return stale_at(va, now);
+}
+
 /*
  * The memory of a registration was freed, and the address given out again: the old pin
  * holds pages that are nobody's. It makes room for the new registration.
  */
 static void drop_stale(uint64_t va, const struct gpu_ptr *now)
 {
-	pthread_mutex_t *part = shards_read(&table.lock);
-	struct buffer *b = ranges_at(&table.set, va);
-	bool stale = b && (b->mem.kind != now->kind || b->mem.id != now->id);
+	const struct buffer *old = stale_at(va, now);
+	struct buffer *b;
 
-	shards_done(part);
-	if (!stale)
+	if (!old)
 		return;
 	/* another thread may have done so meanwhile, and registered it anew */
-	b = take_out(va, b);
+	b = take_out(va, old);
 	if (!b)
 		return;
 	log_warn("cuFileBufRegister: 0x%llx was freed while registered: call cuFileBufDeregister before the memory is freed",

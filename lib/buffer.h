@@ -44,6 +44,8 @@ struct buffer {
  * registration that it leaves.
  */
 struct buffer *buffer_get(uint64_t base, uint64_t off, size_t size, int *err);
+/* What begins at va was registered of other memory than `now`: it bounds nothing. */
+bool buffer_stale(uint64_t va, const struct gpu_ptr *now);
 /* By the thread that got it. */
 void buffer_put(struct buffer *b);
 

@@ -58,12 +58,6 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
 	int r = 0, err;
 
 	rq->buf = buffer_get(base, off, size, &err);
-	if (err) {
-		log_error("%s: %zu bytes at 0x%llx + %llu leave the registered range: register all of it",
-			  call_name(rq->op), size, (unsigned long long)base,
-			  (unsigned long long)off);
-		return err;
-	}
 	/* of the base: an offset that leads into another allocation has left its own */
 	if (rq->buf && rq->buf->mem.kind == GPU_MEM_DEVICE && !gpu->id(base, &id) &&
 	    id == rq->buf->mem.id)
@@ -74,6 +68,13 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
 		log_error("%s: 0x%llx: cuPointerGetAttributes: %s: check the GPU with nvidia-smi",
 			  call_name(rq->op), (unsigned long long)base, gpu->error(r));
 		return err_cuda(r);
+	}
+	/* what was registered there before it was freed may have been smaller */
+	if (err && !buffer_stale(base, &rq->mem)) {
+		log_error("%s: %zu bytes at 0x%llx + %llu leave the registered range: register all of it",
+			  call_name(rq->op), size, (unsigned long long)base,
+			  (unsigned long long)off);
+		return err;
 	}
 	/* freed while registered: the pinned pages are not this memory any more */
 	if (rq->buf && (rq->buf->mem.kind != rq->mem.kind || rq->buf->mem.id != rq->mem.id)) {

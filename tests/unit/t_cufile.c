@@ -598,6 +598,15 @@ static void t_stale_registration(void **state)
 	assert_int_equal(cuFileRead(fh, p, size, 0, 0), size);
 	assert_int_equal(last().bytes[OGDS_ROUTE_NVFS], size);
 	assert_int_equal(cuFileBufDeregister(p).err, 0);
+	/* a smaller one bounds no request for what is there now */
+	assert_int_equal(cuFileBufRegister(p, 65536, 0).err, 0);
+	assert_int_equal(cuFileRead(fh, p, size, 0, 0), -1);
+	assert_int_equal(errno, CU_FILE_INVALID_MAPPING_RANGE);
+	gpu_free(p);
+	assert_ptr_equal(gpu_alloc(size), p);
+	assert_int_equal(cuFileRead(fh, p, size, 0, 0), size);
+	gpu_get(got, p, size);
+	assert_memory_equal(got, want, size);
 	gpu_free(p);
 	gpu_free(keep);
 	close(fd);
