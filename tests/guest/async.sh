@@ -10,7 +10,7 @@
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 rounds=${T_ROUNDS:-8}
-[ "$OPENGDS_KERNEL" != debug ] || rounds=3
+! t_debug || rounds=3
 t_load
 for fs in ext4 xfs; do
 	t_mkfs $fs 0 /mnt

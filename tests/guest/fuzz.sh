@@ -11,7 +11,7 @@
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 count=${T_COUNT:-20000}
 seed=${T_SEED:-20261129}
-[ "$OPENGDS_KERNEL" != debug ] || [ -n "${T_COUNT:-}" ] || count=6000
+! t_debug || [ -n "${T_COUNT:-}" ] || count=6000
 
 t_load
 t_mkfs ext4 0 /mnt
@@ -20,7 +20,7 @@ t_run "warm up" nvfs_fuzz --dir /mnt --count 1000 --seed 1
 t_check_pins
 before=$(t_free_kb)
 kcov=()
-if [ "$OPENGDS_KERNEL" = debug ]; then
+if t_debug; then
 	t_debugfs
 	t_check "the kernel has KCOV" test -w /sys/kernel/debug/kcov
 	kcov=(--kcov "$OPENGDS_OUT/kcov")

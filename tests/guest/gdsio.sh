@@ -17,7 +17,7 @@ PATH=$t_top/build/host/tools/gdsio:$PATH
 export CUFILE_LOGFILE_PATH=$t_tmp/cufile.log
 size=1G bytes=$((1 << 30)) ops=1024
 # its checkers make every copy slow
-[ "$OPENGDS_KERNEL" != debug ] || size=64M bytes=$((64 << 20)) ops=64
+! t_debug || size=64M bytes=$((64 << 20)) ops=64
 file=/mnt/f
 
 # run STATUS NAME ARGUMENTS...: gdsio must end with that status; its output in $t_tmp/NAME

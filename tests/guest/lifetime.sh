@@ -16,7 +16,7 @@
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 rounds=${T_ROUNDS:-25}
-[ "$OPENGDS_KERNEL" != debug ] || rounds=8
+! t_debug || rounds=8
 
 # counters: those of Bar1-map that the ends of mappings move
 counters() {
