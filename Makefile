@@ -3,7 +3,7 @@
 #
 # `make demo` and `make check` do everything by themselves on a fresh Debian 12, as root.
 
-# what the guest runs: 6.12, 7, 6.1 or debug
+# what the guest runs: 6.12, 7, 6.1, debug or debug7
 KERNEL ?= 6.12
 TOPOLOGY ?= switch
 IOMMU ?= none
@@ -24,7 +24,8 @@ help:
 	@echo 'make check-guest   guest tests of one kernel                  [KERNEL=6.12]'
 	@echo 'make check-kernels guest tests on 6.1, 6.12 and 7'
 	@echo 'make check-debug   guest tests on the debug kernel (builds it once: about 20 minutes)'
-	@echo 'make check-long    the long form of the guest tests            [KERNEL=6.12]'
+	@echo 'make check-long    the long form of the guest tests, the guest tests on debug7 (built'
+	@echo '                   once: about 30 minutes), the fuzzer         [KERNEL=6.12]'
 	@echo 'make check-memcheck    unit tests under valgrind'
 	@echo 'make check-mutants each mutant must turn its test red'
 	@echo 'make check-style   style checks'
@@ -39,7 +40,7 @@ help:
 	@echo 'make nvme-patch    the hook for an nvme driver, for git am     KDIR=kernel-source'
 	@echo 'make clean         remove build/ (the cache stays: /var/cache/opengds)'
 	@echo
-	@echo 'make demo takes    KERNEL=6.12|7|6.1|debug TOPOLOGY=switch|ports IOMMU=none|pt|on'
+	@echo 'make demo takes    KERNEL=6.12|7|6.1|debug|debug7 TOPOLOGY=switch|ports IOMMU=none|pt|on'
 	@echo 'OPENGDS_CACHE=DIR  moves the cache of kernels, sources and packages'
 
 .PHONY: setup
@@ -82,7 +83,9 @@ check-debug: setup
 
 check-long: setup
 	@tests/run --guest --long --kernel $(KERNEL)
-	@tests/fuzz/run --kernel $(KERNEL) --total $(if $(filter debug,$(KERNEL)),1000000,20000000)
+	@vm/kernels/debug debug7 >/dev/null
+	@tests/run --guest --kernel debug7
+	@tests/fuzz/run --kernel $(KERNEL) --total $(if $(filter debug%,$(KERNEL)),1000000,20000000)
 
 check-memcheck: setup
 	@tests/run --memcheck
