@@ -98,7 +98,7 @@ static const struct address_space_operations *nvfs_ext4_direct;
 
 static bool nvfs_ext4_plain(const struct inode *inode)
 {
-	return !strcmp(inode->i_sb->s_type->name, "ext4") && S_ISREG(inode->i_mode) &&
+	return S_ISREG(inode->i_mode) && !strcmp(inode->i_sb->s_type->name, "ext4") &&
 	       !(inode->i_flags & (S_ENCRYPTED | S_VERITY | S_DAX)) &&
 	       i_size_read(inode) > NVFS_INODE_MAX;
 }
