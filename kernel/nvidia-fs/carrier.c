@@ -38,6 +38,12 @@ struct nvfs_waiter {
 	bool granted;		/* nvfs_mapping.lock */
 };
 
+/* Out of line: what has a mapping does not come here, and hookcost.sh sees what does. */
+static noinline const struct nvfs_carrier *nvfs_carrier_search(unsigned long pfn)
+{
+	return xa_load(&nvfs_carriers, pfn);
+}
+
 /*
  * The carrier that a page belongs to, or NULL for host memory. Any context. A page of a
  * request in flight keeps its carrier alive, so the result needs no reference.
@@ -49,7 +55,7 @@ const struct nvfs_carrier *nvfs_carrier_find(struct page *page)
 	/* what processes and the page cache do I/O with has a mapping; carriers have none */
 	if (READ_ONCE(folio->mapping))
 		return NULL;
-	return xa_load(&nvfs_carriers, folio_pfn(folio));
+	return nvfs_carrier_search(folio_pfn(folio));
 }
 
 static int nvfs_carrier_add(struct nvfs_mapping *m, u32 first, u32 order)
