@@ -243,6 +243,19 @@ static void nvfs_gpu_put_pages(struct nvfs_pin *pin, struct nvidia_p2p_page_tabl
 			  pin->va, pin->len, r);
 }
 
+/* why a GPU driver refuses to pin, as far as its code tells, and what to do */
+static const char *nvfs_gpu_refusal(int r)
+{
+	switch (r) {
+	case -EINVAL:
+		return "no GPU memory of this process there, or a card that gives none to peers, as consumer cards do: use host memory with it";
+	case -ENOMEM:
+		return "BAR1 is full: register less at a time, or use a card with a larger BAR1";
+	default:
+		return "the GPU driver's own lines in this log may say more";
+	}
+}
+
 /*
  * Pin [va, va + len), multiples of 64 KiB, of the calling process. Called by MAP alone.
  * Returns 0 or the GPU driver's own -errno; nothing is held then. Blocks.
@@ -279,9 +292,8 @@ int nvfs_gpu_pin(struct nvfs_mapping *m, u64 va, u64 len)
 	}
 	if (r || !t) {
 		r = r < 0 ? r : -EIO;
-		nvfs_say("MAP: %s(0x%llx, %llu bytes) refused: %d%s\n", fn, va, len, r,
-			 r == -EINVAL ? " (no GPU memory of this process there, or a card that gives none to peers)" :
-			 r == -ENOMEM ? " (BAR1 is full)" : "");
+		nvfs_say("MAP: %s(0x%llx, %llu bytes) refused: %d (%s)\n", fn, va, len, r,
+			 nvfs_gpu_refusal(r));
 		goto put_ops;
 	}
 	r = nvfs_fault(NVFS_FAULT_P2P_PAGE) ? -EINVAL : nvfs_gpu_check_table(t, pin->pages);

@@ -60,6 +60,14 @@ for e in 22:EINVAL 12:ENOMEM 524:ENOTSUPP 16:EBUSY; do
 	echo "-1:${e%:*}" >/sys/module/gpu_sim/parameters/fault_get_pages
 	t_expect "pin refused" "${e#*:}" "pin of 65536 bytes of GPU memory at 0x.*${e#*:}: " \
 		nvfs_try read --file /mnt/f
+	case $e in
+	22:*) why="a card that gives none to peers, as consumer cards do: use host memory" ;;
+	12:*) why="BAR1 is full: register less" ;;
+	*) why="the GPU driver's own lines in this log" ;;
+	esac
+	t_check "... and the log says who, what, how much, why, and what to do" grep -qE \
+		"nvidia-fs: nvfs_try\[[0-9]+\]: MAP: nvidia_p2p_get_pages(_persistent)?\(0x[0-9a-f]+, 65536 bytes\) refused: -${e%:*} \(.*$why" \
+		<(dmesg | tac | sed '/opengds-test: begin/q')
 done
 echo 0 >/sys/module/gpu_sim/parameters/fault_get_pages
 
