@@ -143,7 +143,7 @@ static ssize_t nvfs_async_end_window(struct nvfs_async *x, ssize_t r)
 /* The write protection of the file system, which a queued write keeps until it is over. */
 static void nvfs_async_end_write(struct kiocb *kb)
 {
-#ifdef HAVE_KIOCB_START_WRITE
+#ifdef HAVE_FILE_WRITE_STARTED
 	kiocb_end_write(kb);
 #else
 	struct inode *inode = file_inode(kb->ki_filp);
@@ -202,13 +202,13 @@ static ssize_t nvfs_async_start(struct nvfs_async *x)
 	if (!x->rq.write)
 		return vfs_iocb_iter_read(file, kb, &iter);
 	kb->ki_flags |= IOCB_WRITE;
-#ifndef HAVE_KIOCB_START_WRITE
+#ifndef HAVE_FILE_WRITE_STARTED
 	file_start_write(file);
 	if (S_ISREG(file_inode(file)->i_mode))	/* another task will end it: for lockdep */
 		__sb_writers_release(file_inode(file)->i_sb, SB_FREEZE_WRITE);
 #endif
 	r = vfs_iocb_iter_write(file, kb, &iter);
-#ifndef HAVE_KIOCB_START_WRITE
+#ifndef HAVE_FILE_WRITE_STARTED
 	if (r != -EIOCBQUEUED)
 		nvfs_async_end_write(kb);
 #endif

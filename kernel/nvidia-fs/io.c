@@ -168,11 +168,11 @@ ssize_t nvfs_submit(const struct nvfs_req *rq, struct bio_vec *bv, u32 nbv, size
 		return -EIO;
 	if (!rq->write)
 		return vfs_iocb_iter_read(rq->file, &kb, &iter);
-#ifndef HAVE_KIOCB_START_WRITE
+#ifndef HAVE_FILE_WRITE_STARTED
 	file_start_write(rq->file);
 #endif
 	r = vfs_iocb_iter_write(rq->file, &kb, &iter);
-#ifndef HAVE_KIOCB_START_WRITE
+#ifndef HAVE_FILE_WRITE_STARTED
 	file_end_write(rq->file);
 #endif
 	return r;

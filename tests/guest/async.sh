@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# kernels: 6.1 6.12 debug
 # time: 40
 # Guards asynchronous requests: the ioctl returns while the drive works, the fence page has
 # the result before the value, one request a mapping, refusals leave the fence alone, the

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# kernels: 6.1 6.12 debug
 # time: 15
 # Guards the RDMA registration (what is kept, what is refused and clears), that a request runs
 # beside another one of its mapping that waits (in a frozen file system), and our own ioctls:
