@@ -34,7 +34,7 @@ struct file {
 	int flags;		/* O_ flags of the caller's descriptor */
 	int fd_direct;		/* ours, with O_DIRECT; -1: the file has none */
 	int fd_cached;		/* ours, without; -1: only the one above could be had */
-	/* more like that one, for threads that read it much: fd + 1; 0: not opened, -1: cannot be */
+	/* more like that, for threads that read it much: fd + 1; 0: not opened, -1: cannot be */
 	atomic_int fd_more[FILE_MORE];
 	atomic_uint reads;	/* small ones from the page cache, up to FILE_MUCH */
 	struct stat st;		/* as registered */

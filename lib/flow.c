@@ -10,6 +10,7 @@
 
 #define PIECE_MIN ((uint64_t)128 * 1024) /* less costs more by the call than it brings */
 #define PIECE_STEP ((uint64_t)64 * 1024)
+#define USER_PIECE ((uint64_t)1024 * 1024)
 
 /* Threads that are at a flow, and callers among them. */
 static atomic_uint working, callers;
@@ -88,6 +89,12 @@ static uint64_t piece_of(uint64_t size, unsigned int threads, uint64_t most)
 	return n < most ? n : most;
 }
 
+/* What the functions of a user-space file system are called with. */
+static uint64_t user_piece(uint64_t most)
+{
+	return most < USER_PIECE ? most : USER_PIECE;
+}
+
 ssize_t flow_run(struct flow *f, struct request *rq, int64_t off, uint64_t size, uint64_t va,
 		 uint64_t *done)
 {
@@ -106,7 +113,7 @@ ssize_t flow_run(struct flow *f, struct request *rq, int64_t off, uint64_t size,
 		helpers = (crew_size() + 1) / all;
 	helpers -= helpers ? 1 : 0;
 	helpers = helpers < f->helpers ? helpers : f->helpers;
-	f->piece = rq->file->user ? f->most : piece_of(size, helpers + 1, f->most);
+	f->piece = rq->file->user ? user_piece(f->most) : piece_of(size, helpers + 1, f->most);
 	f->n = (off - f->start + size + f->piece - 1) / f->piece;
 	pthread_mutex_init(&f->lock, NULL);
 	atomic_init(&f->next, 0);

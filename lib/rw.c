@@ -111,7 +111,8 @@ static void find_bar(struct request *rq)
 {
 	unsigned int why;
 
-	if (rq->op != OGDS_OP_READ || rq->mem.kind != GPU_MEM_DEVICE || !rq->primary || rq->file->user ||
+	if (rq->op != OGDS_OP_READ || rq->mem.kind != GPU_MEM_DEVICE || !rq->primary ||
+	    rq->file->user ||
 	    atomic_load_explicit(&rq->dev->bar.reason, memory_order_relaxed))
 		return;
 	if (rq->buf) {
