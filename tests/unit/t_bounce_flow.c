@@ -57,6 +57,7 @@ static atomic_int near, back;			/* memory_near, memory_back */
 /* Who waits for whom; 0: nobody. */
 static atomic_uint reads_together;	/* a read ends when so many have been inside at a time */
 static atomic_uint copy_waits_for_reads; /* a copy is done only when so many reads have begun */
+static atomic_bool small_reads_wait;	/* those of 100 bytes */
 static atomic_uint write_waits_for_copies; /* a write begins only when so many are queued */
 
 static bool own(void)
@@ -96,6 +97,8 @@ static ssize_t some_pread(int fd, void *buf, size_t size, off_t off)
 	raise_to(&most_inside, atomic_fetch_add(&inside, 1) + 1);
 	while (atomic_load(&most_inside) < atomic_load(&reads_together))
 		sched_yield();
+	while (size == 100 && atomic_load(&small_reads_wait))
+		usleep(100);
 	r = base->pread(fd, buf, size, off);
 	atomic_fetch_sub(&inside, 1);
 	return r;
@@ -370,6 +373,50 @@ static void t_write_overlaps_copy(void **state)
 }
 
 /* -- what does not -- */
+
+static void *read_little(void *arg)
+{
+	char *at = m.gpu + SIZE - (1 + (uintptr_t)arg) * 4096;
+
+	if (cuCtxSetCurrent(fake_ctx) || cuFileRead(m.fh, at, 100, 0, 0) != 100)
+		return &m;
+	return NULL;
+}
+
+/* The crew is for all: with as many callers as there are threads nobody has a helper. */
+static void t_crew_is_shared(void **state)
+{
+	pthread_t t[HELPERS];
+	unsigned int mine = 0, all;
+	uintptr_t i;
+	void *bad;
+	ssize_t n;
+
+	open_file(FOUR, 0);
+	atomic_store(&small_reads_wait, true);
+	for (i = 0; i < HELPERS; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, read_little, (void *)i), 0);
+	while (atomic_load(&inside) < HELPERS)
+		usleep(100);
+	pthread_mutex_lock(&lock);
+	ncalls = 0;
+	pthread_mutex_unlock(&lock);
+	n = cuFileRead(m.fh, m.gpu, 2 * MIB, 0, 0);
+	pthread_mutex_lock(&lock);
+	all = ncalls;
+	for (i = 0; i < all; i++)
+		mine += calls[i].own;
+	pthread_mutex_unlock(&lock);
+	atomic_store(&small_reads_wait, false);
+	for (i = 0; i < HELPERS; i++) {
+		pthread_join(t[i], &bad);
+		assert_null(bad);
+	}
+	assert_int_equal(n, 2 * MIB);
+	assert_int_equal(all, 4);
+	assert_int_equal(mine, 4);
+	gpu_holds(0, 0, 2 * MIB);
+}
 
 static unsigned int tasks(void)
 {
@@ -704,7 +751,7 @@ int main(void)
 		T(t_direct_reads),	 T(t_direct_writes),	  T(t_memory_grows),
 		T(t_memory_returned),	 T(t_memory_refused),	  T(t_no_memory),
 		T(t_near_the_gpu),	 T(t_stream_waits_for_nothing), T(t_other_context),
-		T(t_taken_over),
+		T(t_taken_over),	 T(t_crew_is_shared),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
