@@ -69,6 +69,9 @@ static inline enum way way_choose(struct way_cost *c, size_t size)
 	if (!store || !copy)
 		return (n % 2) == !store ? WAY_STORE : WAY_COPY;
 	best = store <= copy ? WAY_STORE : WAY_COPY;
+	/* the first ones of a way made what later ones find: it is tried again soon */
+	if (n < WAY_RETRY)
+		return n % 8 == 7 ? !best : best;
 	return n % WAY_RETRY == WAY_RETRY - 1 ? !best : best;
 }
 
@@ -82,7 +85,10 @@ static inline void way_took(struct way_cost *c, enum way way, size_t size, uint6
 	at = &c->of[way_class(size)].ps[way];
 	old = atomic_load_explicit(at, memory_order_relaxed);
 	now = now ? now : 1;
-	atomic_store_explicit(at, old ? (old * 3 + now) / 4 : now, memory_order_relaxed);
+	/* quickly down, slowly up: what is slow once may have waited for something else */
+	if (old)
+		now = now < old ? (old + now * 3) / 4 : (old * 7 + now) / 8;
+	atomic_store_explicit(at, now ? now : 1, memory_order_relaxed);
 }
 
 #endif /* WAY_COST_H */
