@@ -140,6 +140,7 @@ t_check_pins() {
 
 t_umount_all() {
 	local m
+	t_tracing_off
 	for m in "${t_mounts[@]}"; do
 		umount "$m" || t_bad "umount $m"
 	done
@@ -162,6 +163,7 @@ t_cleanup() {
 	# shellcheck disable=SC2046 # one word a process
 	if [ -n "$(jobs -p)" ]; then kill -9 $(jobs -p) 2>/dev/null; fi
 	wait
+	t_tracing_off
 	for m in "${t_mounts[@]}"; do umount -l "$m" 2>/dev/null; done
 	for m in nvidia-fs hook-test nvme gpu-sim; do
 		if t_loaded "$m"; then timeout 30 rmmod "$m" 2>/dev/null; fi
@@ -218,6 +220,19 @@ t_debugfs() {
 	mountpoint -q /sys/kernel/debug && return 0
 	mount -t debugfs debugfs /sys/kernel/debug || t_skip "kernel $OPENGDS_KERNEL has no debugfs"
 	t_mounts+=(/sys/kernel/debug)
+}
+
+# The tracer as a boot has it: the tests of one machine share it.
+t_tracing_off() {
+	local t=/sys/kernel/tracing
+	[ -w $t/tracing_on ] || return 0
+	{
+		echo nop >$t/current_tracer
+		echo >$t/set_ftrace_filter
+		echo 0 >$t/events/enable
+		echo >$t/trace
+		echo 1 >$t/tracing_on
+	} 2>/dev/null
 }
 
 # tracefs, likewise

@@ -26,6 +26,7 @@ trace_on() {
 		>$trace/set_ftrace_filter || return 1
 	echo function >$trace/current_tracer
 	echo >$trace/trace
+	echo 1 >$trace/tracing_on
 }
 trace_off() {
 	echo nop >$trace/current_tracer
