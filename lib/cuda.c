@@ -432,46 +432,49 @@ static int cuda_host_func(void *stream, void (*fn)(void *arg), void *arg)
 	return cu.host_func(stream, fn, arg);
 }
 
+/* What not every driver has: looked up when it is first asked for. NULL: it has it not. */
+static void *late(void **kept, const char *name)
+{
+	void *at = __atomic_load_n(kept, __ATOMIC_ACQUIRE);
+
+	if (!at) {
+		at = dlsym(cuda.lib, name);
+		__atomic_store_n(kept, at, __ATOMIC_RELEASE);
+	}
+	return at;
+}
+
 static int cuda_ipc(void *ctx, uint64_t va, unsigned char out[64])
 {
-	static CUresult (*get)(CUipcMemHandle *, CUdeviceptr);
-	void *at = __atomic_load_n((void **)&get, __ATOMIC_ACQUIRE);
-	CUresult (*fn)(CUipcMemHandle *, CUdeviceptr);
+	static void *kept;
+	void *at = late(&kept, "cuIpcGetMemHandle");
+	CUresult (*get)(CUipcMemHandle *, CUdeviceptr);
 	CUipcMemHandle h;
 	int r;
 
-	if (!at) {
-		at = dlsym(cuda.lib, "cuIpcGetMemHandle");
-		if (!at)
-			return CUDA_ERROR_NOT_SUPPORTED;
-		__atomic_store_n((void **)&get, at, __ATOMIC_RELEASE);
-	}
-	memcpy(&fn, &at, sizeof(fn));
+	if (!at)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	memcpy(&get, &at, sizeof(get));
 	r = enter(ctx);
 	if (r)
 		return r;
-	r = fn(&h, va);
+	r = get(&h, va);
 	leave();
 	if (!r)
 		memcpy(out, h.reserved, sizeof(h.reserved));
 	return r;
 }
 
-/* Not every driver has it: looked up when it is first asked for. */
 static int cuda_wait_word(void *stream, uint32_t *word, uint32_t value)
 {
-	static CUresult (*wait)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
-	void *at = __atomic_load_n((void **)&wait, __ATOMIC_ACQUIRE);
-	CUresult (*fn)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+	static void *kept;
+	void *at = late(&kept, "cuStreamWaitValue32_v2");
+	CUresult (*wait)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
 
-	if (!at) {
-		at = dlsym(cuda.lib, "cuStreamWaitValue32_v2");
-		if (!at)
-			return CUDA_ERROR_NOT_SUPPORTED;
-		__atomic_store_n((void **)&wait, at, __ATOMIC_RELEASE);
-	}
-	memcpy(&fn, &at, sizeof(fn));
-	return fn(stream, (uintptr_t)word, value, CU_STREAM_WAIT_VALUE_GEQ);
+	if (!at)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	memcpy(&wait, &at, sizeof(wait));
+	return wait(stream, (uintptr_t)word, value, CU_STREAM_WAIT_VALUE_GEQ);
 }
 
 static int cuda_stream_sync(void *stream)

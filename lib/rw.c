@@ -128,6 +128,7 @@ static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t 
 {
 	const struct config *c = driver_config();
 	unsigned int refused = atomic_load(&rq->file->refused);
+	bool direct;
 
 	memset(in, 0, sizeof(*in));
 	in->op = rq->op;
@@ -144,11 +145,13 @@ static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t 
 	in->force_compat = c->force_compat;
 	in->allow_compat = c->allow_compat;
 	in->routes = c->routes;
-	if (c->routes & 1u << OGDS_ROUTE_BAR)
+	direct = rq->dev && !in->file_reason && !in->module_reason && !c->force_compat;
+	/* a request of whole blocks that can go direct has nothing to store: it makes no mapping */
+	if (c->routes & 1u << OGDS_ROUTE_BAR && !(direct && !((off | size | va) % PLAN_BLOCK)))
 		find_bar(rq);
 	in->bar = rq->bar;
 	in->bar_quicker = in->bar && way_choose(&rq->dev->ways, size) == WAY_STORE;
-	if (rq->dev && !in->file_reason && !in->module_reason && !c->force_compat) {
+	if (direct) {
 		in->staging_reason = staging_reason(&rq->dev->staging);
 		in->pin_now = !rq->buf && !rq->deferred && pin_cost_worth(&rq->dev->cost, size);
 	}

@@ -234,6 +234,10 @@ static void t_edges(void **state)
 	fh = fake_register(path, O_RDONLY | O_DIRECT, &fd);
 	p = gpu_new(SIZE);
 	OK(cuFileBufRegister((void *)(uintptr_t)p, SIZE, 0));
+	/* one that has none makes nothing of the driver */
+	read_by(fh, p, 16384, 4096, 4096, 16384, OGDS_ROUTE_NVFS);
+	assert_int_equal(atomic_load(&rm_fake.clients), 0);
+	clear(p, SIZE);
 	assert_int_equal(cuFileRead(fh, (void *)(uintptr_t)p, 20000, 1000, 1000), 20000);
 	last(&r);
 	assert_int_equal(r.bytes[OGDS_ROUTE_BAR], 4096 - 1000 + 21000 - 20480);
