@@ -20,6 +20,7 @@
 
 #include "cufile_fake.h"
 #include "os.h"
+#include "tree.h"
 #include "uapi/nvfs.h"
 
 #define WINDOWS 512
@@ -259,37 +260,29 @@ static int fake_ioctl(int fd, unsigned long nr, void *arg)
 
 static void put(const char *path, const char *fmt, ...)
 {
-	char full[256], cmd[300], text[512];
+	char text[512];
 	va_list ap;
-	FILE *f;
 
-	snprintf(full, sizeof(full), "%s/%s", root, path);
-	snprintf(cmd, sizeof(cmd), "mkdir -p \"$(dirname '%s')\"", full);
-	assert_int_equal(system(cmd), 0);
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	f = fopen(full, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	assert_true(tree_put(root, path, text));
 }
 
 static void make_drive(unsigned int maj, unsigned int min)
 {
-	char cmd[768];
+#define NVME "devices/pci0000:00/0000:00:05.0/nvme/nvme0"
+	char path[64];
 
-	snprintf(cmd, sizeof(cmd),
-		 "cd %s && d=sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0/nvme0n1 && "
-		 "mkdir -p $d/queue sys/dev/block sys/block sys/class/nvme && "
-		 "echo %u:%u >$d/dev && echo 512 >$d/queue/logical_block_size && "
-		 "echo pcie >sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0/transport && "
-		 "ln -sfn ../../nvme0 $d/device && "
-		 "ln -sfn ../../devices/pci0000:00/0000:00:05.0/nvme/nvme0/nvme0n1 sys/dev/block/%u:%u && "
-		 "ln -sfn ../devices/pci0000:00/0000:00:05.0/nvme/nvme0/nvme0n1 sys/block/nvme0n1 && "
-		 "ln -sfn ../../devices/pci0000:00/0000:00:05.0/nvme/nvme0 sys/class/nvme/nvme0",
-		 root, maj, min, maj, min);
-	assert_int_equal(system(cmd), 0);
+	put("sys/" NVME "/nvme0n1/dev", "%u:%u\n", maj, min);
+	put("sys/" NVME "/nvme0n1/queue/logical_block_size", "512\n");
+	put("sys/" NVME "/transport", "pcie\n");
+	snprintf(path, sizeof(path), "sys/dev/block/%u:%u", maj, min);
+	assert_true(tree_link(root, "sys/" NVME "/nvme0n1/device", "../../nvme0"));
+	assert_true(tree_link(root, path, "../../" NVME "/nvme0n1"));
+	assert_true(tree_link(root, "sys/block/nvme0n1", "../" NVME "/nvme0n1"));
+	assert_true(tree_link(root, "sys/class/nvme/nvme0", "../../" NVME));
+#undef NVME
 }
 
 void fake_machine(const char *fs, const char *options, bool module)
@@ -341,10 +334,7 @@ void fake_check(void)
 
 void fake_end(void)
 {
-	char cmd[128];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", fake.dir);
-	assert_int_equal(system(cmd), 0);
+	assert_true(tree_remove(fake.dir));
 	os = &os_real;
 	os_root = "";
 }

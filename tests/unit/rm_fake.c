@@ -24,6 +24,7 @@
 #include "os.h"
 #include "rm/wire.h"
 #include "rm_fake.h"
+#include "tree.h"
 
 #define CLIENT 0xc1d01234u
 #define GPU_ID 0x1b00u
@@ -418,16 +419,7 @@ static int rm_munmap(void *at, size_t size)
 
 static void put(const char *path, const char *text)
 {
-	char full[256], cmd[300];
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s/%s", os_root, path);
-	snprintf(cmd, sizeof(cmd), "mkdir -p \"$(dirname '%s')\"", full);
-	assert_int_equal(system(cmd), 0);
-	f = fopen(full, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	assert_true(tree_put(os_root, path, text));
 }
 
 void rm_fake_begin(uint64_t bar1)
@@ -454,10 +446,9 @@ void rm_fake_begin(uint64_t bar1)
 		 "0x0 0x0 0x0\n0x0 0x0 0x0\n0x0 0x0 0x0\n0x0 0x0 0x0\n",
 		 0x10000000000ull + bar1 - 1);
 	put(path, text);
-	snprintf(text, sizeof(text),
-		 "mkdir -p '%s/sys/bus/pci/devices' && ln -sfn '../../../devices/pci0000:00/%s' '%s/sys/bus/pci/devices/%s'",
-		 os_root, pci, os_root, pci);
-	assert_int_equal(system(text), 0);
+	snprintf(path, sizeof(path), "sys/bus/pci/devices/%s", pci);
+	snprintf(text, sizeof(text), "../../../devices/pci0000:00/%s", pci);
+	assert_true(tree_link(os_root, path, text));
 	if (!elsewhere)
 		elsewhere = mmap(NULL, 64 << 20, PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

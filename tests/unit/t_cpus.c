@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "facts.h"
+#include "tree.h"
 
 static char root[64];
 static unsigned int all;
@@ -35,24 +36,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char cmd[128];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", root);
-	return system(cmd);
+	return tree_remove(root) ? 0 : -1;
 }
 
 static void put(const char *path, const char *text)
 {
-	char full[256], cmd[300];
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s/%s", root, path);
-	snprintf(cmd, sizeof(cmd), "mkdir -p \"$(dirname '%s')\"", full);
-	assert_int_equal(system(cmd), 0);
-	f = fopen(full, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	assert_true(tree_put(root, path, text));
 }
 
 static unsigned int least(unsigned int quota)

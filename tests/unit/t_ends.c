@@ -31,6 +31,7 @@
 #include <cuda.h>
 
 #include "cufile.h"
+#include "tree.h"
 
 #define BYTES 20000
 #define HANG 100	/* seconds after which a case hangs */
@@ -519,10 +520,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	char cmd[96];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	return system(cmd);
+	return tree_remove(dir) ? 0 : -1;
 }
 
 int main(void)

@@ -20,6 +20,7 @@
 #include "../clients/t_checkpoint.c"
 #include "nvfs_client.h"
 #include "t_pattern.h"
+#include "tree.h"
 
 static char root[64], path[160];
 
@@ -41,11 +42,7 @@ static const char *at(const char *name)
 
 static void put(const char *name, const char *text)
 {
-	FILE *f = fopen(at(name), "w");
-
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	assert_true(tree_put(root, name, text));
 }
 
 static int make_root(void **state)
@@ -56,10 +53,7 @@ static int make_root(void **state)
 
 static int remove_root(void **state)
 {
-	char cmd[96];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", root);
-	return system(cmd);
+	return tree_remove(root) ? 0 : -1;
 }
 
 /* -- open -- */
