@@ -8,6 +8,7 @@
 #include <cuda.h>
 
 #include "gpu.h"
+#include "os.h"
 
 /* Name in the library, member, type of the function. */
 #define CUDA_FUNCTIONS(X)                                                                    \
@@ -31,6 +32,8 @@
 	X("cuMemFree_v2", free, CUresult (*)(CUdeviceptr))                                   \
 	X("cuMemHostAlloc", host_alloc, CUresult (*)(void **, size_t, unsigned int))         \
 	X("cuMemFreeHost", host_free, CUresult (*)(void *))                                  \
+	X("cuMemHostRegister_v2", host_register, CUresult (*)(void *, size_t, unsigned int)) \
+	X("cuMemHostUnregister", host_unregister, CUresult (*)(void *))                      \
 	X("cuMemcpyHtoDAsync_v2", to_gpu,                                                    \
 	  CUresult (*)(CUdeviceptr, const void *, size_t, CUstream))                         \
 	X("cuMemcpyDtoHAsync_v2", to_host,                                                   \
@@ -286,16 +289,24 @@ static int cuda_host_alloc(void *ctx, size_t size, void **host)
 
 	if (r)
 		return r;
-	r = cu.host_alloc(host, size, CU_MEMHOSTALLOC_PORTABLE);
+	*host = os->mmap_large(size);
+	r = *host ? cu.host_register(*host, size, CU_MEMHOSTREGISTER_PORTABLE) : 0;
+	if (*host && r)
+		os->munmap(*host, size);
+	if (!*host || r)
+		r = cu.host_alloc(host, size, CU_MEMHOSTALLOC_PORTABLE);
 	leave();
 	return r;
 }
 
-static void cuda_host_free(void *ctx, void *host)
+static void cuda_host_free(void *ctx, void *host, size_t size)
 {
 	if (enter(ctx))
 		return;
-	cu.host_free(host);
+	if (!cu.host_unregister(host))
+		os->munmap(host, size);
+	else
+		cu.host_free(host);
 	leave();
 }
 

@@ -62,8 +62,9 @@ struct gpu_ops {
 
 	int (*alloc)(void *ctx, size_t size, uint64_t *va);
 	void (*free)(void *ctx, uint64_t va);
+	/* Pinned, for every context; in large pages where it is large enough and there are some. */
 	int (*host_alloc)(void *ctx, size_t size, void **host);
-	void (*host_free)(void *ctx, void *host);
+	void (*host_free)(void *ctx, void *host, size_t size);
 
 	int (*stream_new)(void *ctx, struct gpu_stream *out);
 	void (*stream_free)(struct gpu_stream *s);

@@ -163,6 +163,34 @@ static void *real_mmap_page(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+#define LARGE ((size_t)2 << 20)
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23	/* since 5.14 */
+#endif
+
+static void *real_mmap_large(size_t size)
+{
+	char *p, *at;
+	size_t i;
+
+	if (!size || size % LARGE)
+		return NULL;
+	p = mmap(NULL, size + LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	at = (char *)(((uintptr_t)p + LARGE - 1) / LARGE * LARGE);
+	if (at > p)
+		munmap(p, at - p);
+	munmap(at + size, p + LARGE - at);
+	madvise(at, size, MADV_HUGEPAGE);
+	madvise(at, size, MADV_DONTFORK);
+	if (madvise(at, size, MADV_POPULATE_WRITE))
+		for (i = 0; i < size; i += 4096)
+			((volatile char *)at)[i] = 0;
+	return at;
+}
+
 static int real_munmap(void *at, size_t size)
 {
 	return munmap(at, size) ? -errno : 0;
@@ -252,6 +280,7 @@ const struct os_ops os_real = {
 	.ioctl = real_ioctl,
 	.mmap_node = real_mmap_node,
 	.mmap_page = real_mmap_page,
+	.mmap_large = real_mmap_large,
 	.munmap = real_munmap,
 	.memory_near = real_memory_near,
 	.memory_back = real_memory_back,

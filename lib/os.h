@@ -43,6 +43,11 @@ struct os_ops {
 	void *(*mmap_node)(int fd, size_t size);
 	/* private, zeroed, present; NULL and errno */
 	void *(*mmap_page)(size_t size);
+	/*
+	 * Private, zeroed, present, and the processor's large pages where there are some; not in a
+	 * child. NULL: `size` is not a multiple of 2 MiB, or there is no memory.
+	 */
+	void *(*mmap_large)(size_t size);
 	int (*munmap)(void *at, size_t size);
 	/*
 	 * The memory that this thread makes the kernel allocate comes from this NUMA node, as

@@ -153,7 +153,7 @@ static int attach(struct slot *s, struct device *d, bool make)
 static void destroy(struct slot *s)
 {
 	detach(s);
-	gpu->host_free(s->ctx, s->host);
+	gpu->host_free(s->ctx, s->host, slots.bytes);
 	free(s);
 }
 

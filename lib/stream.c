@@ -520,7 +520,7 @@ void streams_release(void)
 	while (!streams.flying && (b = streams.blocks)) {
 		streams.blocks = b->next;
 		streams.free = NULL;
-		gpu->host_free(b->ctx, b->mem);
+		gpu->host_free(b->ctx, b->mem, WORDS * sizeof(uint32_t));
 		free(b);
 	}
 	pthread_mutex_unlock(&streams.lock);

@@ -26,6 +26,7 @@
 #include "gpu.h"
 #include "opengds.h"
 #include "os.h"
+#include "tree.h"
 
 #define MIB ((size_t)1024 * 1024)
 #define SIZE (4 * MIB)
@@ -149,12 +150,12 @@ static int some_host_alloc(void *ctx, size_t size, void **host)
 	return r;
 }
 
-static void some_host_free(void *ctx, void *host)
+static void some_host_free(void *ctx, void *host, size_t size)
 {
 	if (!own())
 		atomic_fetch_add(&by_others, 1);
 	atomic_fetch_sub(&hosts, 1);
-	gpu_cuda.host_free(ctx, host);
+	gpu_cuda.host_free(ctx, host, size);
 }
 
 static int some_stream_new(void *ctx, struct gpu_stream *s)
@@ -187,6 +188,31 @@ static void some_event_free(struct gpu_event *e)
 {
 	atomic_fetch_sub(&events, 1);
 	gpu_cuda.event_free(e);
+}
+
+/* The large pages: how many there are; none, or such that CUDA has them already. */
+static atomic_int large;
+static bool no_large, large_taken;
+
+static void *some_large(size_t size)
+{
+	void *p = no_large ? NULL : base->mmap_large(size);
+
+	if (!p)
+		return NULL;
+	atomic_fetch_add(&large, 1);
+	if (large_taken)
+		assert_int_equal(cuMemHostRegister(p, size, 0), 0);
+	return p;
+}
+
+static int some_munmap(void *at, size_t size)
+{
+	if (size && !(size % (2 * MIB)))
+		atomic_fetch_sub(&large, 1);
+	if (large_taken)
+		cuMemHostUnregister(at);
+	return base->munmap(at, size);
 }
 
 static uint64_t later(void)
@@ -291,6 +317,9 @@ static int setup(void **state)
 	ops = *os;
 	ops.pread = some_pread;
 	ops.pwrite = some_pwrite;
+	ops.mmap_large = some_large;
+	ops.munmap = some_munmap;
+	no_large = large_taken = false;
 	ops.now_ns = later;
 	ops.memory_near = some_near;
 	ops.memory_back = some_back;
@@ -322,6 +351,7 @@ static int teardown(void **state)
 	assert_int_equal(atomic_load(&hosts), 0);
 	assert_int_equal(atomic_load(&streams), 0);
 	assert_int_equal(atomic_load(&events), 0);
+	assert_int_equal(atomic_load(&large), 0);
 	return 0;
 }
 
@@ -591,6 +621,31 @@ static void t_memory_refused(void **state)
 	}
 }
 
+/* In large pages where the system has them and CUDA takes them, else as CUDA makes it. */
+static void t_large_pages(void **state)
+{
+	open_file(FOUR, 0);
+	read_all(SIZE, 0);
+	assert_int_equal(atomic_load(&large), atomic_load(&hosts));
+}
+
+static void t_no_large_pages(void **state)
+{
+	no_large = true;
+	open_file(FOUR, 0);
+	read_all(SIZE, 0);
+	assert_int_equal(atomic_load(&large), 0);
+}
+
+static void t_large_pages_refused(void **state)
+{
+	large_taken = true;
+	open_file(FOUR, 0);
+	read_all(SIZE, 0);
+	assert_int_equal(atomic_load(&large), 0);
+	assert_true(atomic_load(&hosts) > 0);
+}
+
 static void t_no_memory(void **state)
 {
 	open_file(FOUR, 0);
@@ -608,17 +663,15 @@ static void t_no_memory(void **state)
 /* Made near the GPU, and the thread's own memory comes from where it came from. */
 static void t_near_the_gpu(void **state)
 {
-	static const char text[] = "7\n";
-	char pci[32], cmd[512];
+	char pci[32], path[96], to[96];
 	uint64_t info;
 
 	assert_int_equal(gpu_cuda.pci(0, &info, pci, sizeof(pci)), 0);
-	snprintf(cmd, sizeof(cmd),
-		 "cd %s && mkdir -p sys/devices/pci0000:00/%s sys/bus/pci/devices && "
-		 "echo %.1s >sys/devices/pci0000:00/%s/numa_node && "
-		 "ln -sfn ../../../devices/pci0000:00/%s sys/bus/pci/devices/%s",
-		 os_root, pci, text, pci, pci, pci);
-	assert_int_equal(system(cmd), 0);
+	snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/numa_node", pci);
+	assert_true(tree_put(os_root, path, "7\n"));
+	snprintf(path, sizeof(path), "sys/bus/pci/devices/%s", pci);
+	snprintf(to, sizeof(to), "../../../devices/pci0000:00/%s", pci);
+	assert_true(tree_link(os_root, path, to));
 	open_file(FOUR, 0);
 	read_all(4096, 0);
 	assert_int_equal(atomic_load(&near), 7);
@@ -751,7 +804,8 @@ int main(void)
 		T(t_direct_reads),	 T(t_direct_writes),	  T(t_memory_grows),
 		T(t_memory_returned),	 T(t_memory_refused),	  T(t_no_memory),
 		T(t_near_the_gpu),	 T(t_stream_waits_for_nothing), T(t_other_context),
-		T(t_taken_over),	 T(t_crew_is_shared),
+		T(t_taken_over),	 T(t_crew_is_shared),	  T(t_large_pages),
+		T(t_no_large_pages),	 T(t_large_pages_refused),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);

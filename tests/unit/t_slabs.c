@@ -96,10 +96,10 @@ static int count_host_alloc(void *ctx, size_t size, void **at)
 	return r;
 }
 
-static void count_host_free(void *ctx, void *at)
+static void count_host_free(void *ctx, void *at, size_t size)
 {
 	atomic_fetch_sub(&host.live, forget((uintptr_t)at));
-	gpu_cuda.host_free(ctx, at);
+	gpu_cuda.host_free(ctx, at, size);
 }
 
 static int count_alloc(void *ctx, size_t size, uint64_t *va)
