@@ -6,6 +6,9 @@
  *	read:	pread of a piece into a slot | copy to the GPU, while the next one is read
  *	write:	copies of some pieces into slots | pwrite of the first, while the others are copied
  *
+ * What is the drive's, a large request of O_DIRECT or of a file that is not cached, needs no
+ * second thread where io_uring is to be had: bounce_ring.c.
+ *
  * Each thread has up to DEPTH slots under way. What it does with them it does in the order of
  * its pieces, so a caller that is alone does all of it in the order of the file.
  *
@@ -18,6 +21,7 @@
 
 #define LOG_MODULE "cufio-bounce"
 #include "bounce.h"
+#include "bounce_copy.h"
 #include "driver.h"
 #include "errmap.h"
 #include "flow.h"
@@ -25,11 +29,11 @@
 #include "log.h"
 #include "os.h"
 #include "probes.h"
+#include "rings.h"
 #include "rw.h"
 #include "slots.h"
 
 #define DEPTH 3				/* slots of a thread: read, queued, copied */
-#define SPIN_NS 20000			/* then a wait for a copy sleeps */
 
 /* The slots that one thread has under way, the oldest at `first`. */
 struct hand {
@@ -39,48 +43,6 @@ struct hand {
 	} at[DEPTH];
 	unsigned int first, n;
 };
-
-/* -- copies -- */
-
-static int cuda_failed(const struct request *rq, size_t n, int r)
-{
-	log_error("%zu bytes between host and GPU %s: %s: check the GPU with nvidia-smi", n,
-		  rq->dev->pci, gpu->error(r));
-	return err_cuda(r);
-}
-
-/* Queues the copy of n bytes of piece i and marks its end. 0 or CUDA's error: nothing is queued. */
-static int queue_copy(const struct flow *f, struct slot *s, uint64_t i, size_t n)
-{
-	char *host = s->host + flow_skip(f, i);
-	int r = f->rq->op == OGDS_OP_READ ? gpu->to_gpu(s->s, flow_va(f, i), host, n) :
-					    gpu->to_host(s->s, host, flow_va(f, i), n);
-
-	if (r)
-		return r;
-	r = gpu->event_record(&s->mark, s->s);
-	if (r)
-		gpu->sync(s->s);
-	return r;
-}
-
-/* Until the last copy of the slot is over. */
-static int wait_copy(struct slot *s)
-{
-	uint64_t until = 0;
-	bool done;
-	int r;
-
-	for (;;) {
-		r = gpu->event_query(&s->mark, &done);
-		if (r || done)
-			return r;
-		if (!until)
-			until = os->now_ns() + SPIN_NS;
-		else if (os->now_ns() > until)
-			return gpu->event_sync(&s->mark);
-	}
-}
 
 /* -- the slots of a thread -- */
 
@@ -92,38 +54,21 @@ static void push(struct hand *h, struct slot *s, uint64_t i)
 	h->at[at].piece = i;
 }
 
-/* The oldest one; its copy is done (*r is 0) or failed, and that is noted. */
-static struct slot *pop(struct flow *f, struct hand *h, uint64_t *i, int *r)
+/* The oldest one; its copy is over, or failed, and that is noted. */
+static struct slot *pop(struct flow *f, struct hand *h, uint64_t *i, bool *ok)
 {
 	struct slot *s = h->at[h->first].slot;
 
 	*i = h->at[h->first].piece;
 	h->first = (h->first + 1) % DEPTH;
 	h->n--;
-	*r = wait_copy(s);
-	if (*r)
-		flow_stop(f, *i, 0, cuda_failed(f->rq, flow_bytes(f, *i), *r));
+	*ok = copy_wait(f, s, *i);
 	return s;
 }
 
-/* One more slot, or NULL. Who has none yet may wait for one, if it is he that must go on. */
 static struct slot *one_more(struct flow *f, const struct hand *h)
 {
-	unsigned int may = f->rq->deferred ? 0 : SLOT_MAY_MAKE;
-	struct slot *s;
-	uint64_t i;
-	int err;
-
-	if (h->n == DEPTH || atomic_load(&f->next) >= atomic_load(&f->stop))
-		return NULL;
-	if (h->n)
-		return slot_take(f->rq->dev, 0, &err);
-	if (!pthread_equal(pthread_self(), f->caller))
-		return slot_take(f->rq->dev, may, &err);
-	s = slot_take(f->rq->dev, may | SLOT_MAY_WAIT, &err);
-	if (!s && flow_next(f, &i))
-		flow_stop(f, i, 0, err);
-	return s;
+	return h->n < DEPTH ? slot_more(f, h->n) : NULL;
 }
 
 /* -- reads -- */
@@ -133,71 +78,38 @@ static void read_pieces(struct flow *f)
 	struct hand h = { .n = 0 };
 	struct slot *s;
 	uint64_t i;
-	ssize_t got;
-	int r;
+	bool ok;
 
 	for (;;) {
 		s = one_more(f, &h);
 		if (!s && h.n)
-			s = pop(f, &h, &i, &r);
+			s = pop(f, &h, &i, &ok);
 		if (!s)
 			return;
 		if (!flow_next(f, &i))
 			break;
-		got = flow_fill(f, s->host, i);
-		if (got < (ssize_t)flow_bytes(f, i))
-			flow_stop(f, i, got < 0 ? 0 : got, got < 0 ? got : 0);
-		r = got > 0 ? queue_copy(f, s, i, got) : 0;
-		if (r)
-			flow_stop(f, i, 0, cuda_failed(f->rq, got, r));
-		if (got > 0 && !r)
+		if (piece_came(f, s, i, flow_fill(f, s->host, i)))
 			push(&h, s, i);
 		else
 			slot_give(s);
 	}
 	slot_give(s);
 	while (h.n)
-		slot_give(pop(f, &h, &i, &r));
+		slot_give(pop(f, &h, &i, &ok));
 }
 
 /* -- writes -- */
-
-/* Only the bytes asked for; whole blocks of them apart, where O_DIRECT takes these. */
-static void drain(struct flow *f, struct slot *s, uint64_t i)
-{
-	size_t skip = flow_skip(f, i), left = flow_bytes(f, i), done = 0, n;
-	ssize_t r;
-
-	for (; left; done += n, left -= n) {
-		n = left;
-		if (f->direct && (skip + done) % PLAN_BLOCK)
-			n = PLAN_BLOCK - skip;
-		else if (f->direct && left > PLAN_BLOCK)
-			n = left / PLAN_BLOCK * PLAN_BLOCK;
-		n = n < left ? n : left;
-		r = file_pwrite(f->rq->file, s->host + skip + done, n, flow_begin(f, i) + done);
-		if (r == (ssize_t)n)
-			continue;
-		flow_stop(f, i, done + (r > 0 ? r : 0), r < 0 ? r : -EIO);
-		return;
-	}
-}
 
 static void write_pieces(struct flow *f)
 {
 	struct hand h = { .n = 0 };
 	struct slot *s = NULL;
-	bool more = true;
+	bool more = true, ok;
 	uint64_t i;
-	int r;
 
 	for (;;) {
 		while (s || (more && (s = one_more(f, &h)))) {
-			more = more && flow_next(f, &i);
-			r = more ? queue_copy(f, s, i, flow_bytes(f, i)) : 0;
-			if (r)
-				flow_stop(f, i, 0, cuda_failed(f->rq, flow_bytes(f, i), r));
-			more = more && !r;
+			more = more && flow_next(f, &i) && copy_queue(f, s, i, flow_bytes(f, i));
 			if (more)
 				push(&h, s, i);
 			else
@@ -206,11 +118,11 @@ static void write_pieces(struct flow *f)
 		}
 		if (!h.n)
 			return;
-		s = pop(f, &h, &i, &r);
+		s = pop(f, &h, &i, &ok);
 		PROBE4(cufio-internal-write-bb, f->rq->file->user_fd, flow_begin(f, i),
-		       flow_bytes(f, i), r);
+		       flow_bytes(f, i), ok ? 0 : -EIO);
 		if (i < atomic_load(&f->stop))
-			drain(f, s, i);
+			piece_write(f, s, i);
 	}
 }
 
@@ -223,8 +135,10 @@ static void run(struct crew_work *w)
 
 	/* one for each request and thread, until there are enough */
 	if (f->n > 1 && !f->rq->deferred)
-		slots_grow(f->rq->dev, DEPTH * n);
-	if (f->rq->op == OGDS_OP_READ)
+		slots_grow(f->rq->dev, (f->ring ? RING_DEPTH : DEPTH) * n);
+	if (f->ring)
+		bounce_by_ring(f);
+	else if (f->rq->op == OGDS_OP_READ)
 		read_pieces(f);
 	else
 		write_pieces(f);
@@ -234,8 +148,13 @@ static void run(struct crew_work *w)
 ssize_t bounce_flow(struct request *rq, int64_t off, uint64_t size, uint64_t va, uint64_t *done)
 {
 	struct flow f = { .work.run = run, .most = slot_bytes(), .helpers = UINT_MAX };
-	ssize_t r = flow_run(&f, rq, off, size, va, done);
+	ssize_t r;
 
+	if (rq->by_drive && size >= RING_MIN)
+		f.ring = ring_take();
+	r = flow_run(&f, rq, off, size, va, done);
+	if (f.ring)
+		ring_give(f.ring);
 	if (!rq->deferred)
 		slots_trim();
 	return r;
@@ -262,7 +181,7 @@ static ssize_t step(struct request *rq, struct lane *l, struct slot *s, int64_t 
 	if (!read)
 		PROBE4(cufio-internal-write-bb, rq->file->user_fd, off, n, r);
 	if (r)
-		return cuda_failed(rq, got, r);
+		return copy_failed(rq, got, r);
 	return read ? got : file_pwrite(rq->file, s->host, n, off);
 }
 

@@ -58,7 +58,7 @@ struct config {
 	/* Kept for who asks for them, without effect in this version. */
 	bool nvtx;
 	bool use_pci_p2pdma;
-	bool prefer_iouring;
+	bool prefer_iouring, prefer_iouring_set;	/* false and set: never */
 	bool api_check_aggressive;
 	bool skip_topology;
 	bool stream_memops_bypass;

@@ -105,9 +105,9 @@ static void come_back(struct crew_work *w)
 }
 
 /* Until there may be work. Spins first, where that keeps no processor from anybody. */
-static void wait_for_bell(unsigned int seen)
+static void wait_for_bell(unsigned int seen, bool slow)
 {
-	bool spin = atomic_fetch_add(&crew.spinning, 1) < atomic_load(&crew.spinners);
+	bool spin = atomic_fetch_add(&crew.spinning, 1) < atomic_load(&crew.spinners) && !slow;
 	uint64_t until = spin ? os->now_ns() + SPIN_NS : 0;
 	unsigned int i;
 
@@ -138,6 +138,7 @@ static void *serve(void *arg)
 {
 	struct crew_work *w;
 	unsigned int seen;
+	bool slow = false;
 
 	go_anywhere();
 	pthread_mutex_lock(&crew.lock);
@@ -146,10 +147,11 @@ static void *serve(void *arg)
 		seen = atomic_load(&crew.bell);
 		pthread_mutex_unlock(&crew.lock);
 		if (w) {
+			slow = w->slow;
 			w->run(w);
 			come_back(w);
 		} else {
-			wait_for_bell(seen);
+			wait_for_bell(seen, slow);
 		}
 		pthread_mutex_lock(&crew.lock);
 		if (w)
@@ -224,7 +226,8 @@ static void wait_for_helpers(struct crew_work *w)
 			relax();
 		}
 		if (!until)
-			until = os->now_ns() + (atomic_load(&crew.spinners) ? SPIN_NS : 0);
+			until = os->now_ns() +
+				(atomic_load(&crew.spinners) && !w->slow ? SPIN_NS : 0);
 	} while (os->now_ns() < until);
 	n = atomic_fetch_or(&w->inside, SLEEPING) | SLEEPING;
 	for (; n != SLEEPING; n = atomic_load(&w->inside))

@@ -13,10 +13,13 @@
 #define CREW_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct crew_work {
 	/* Called in several threads at once. Returns when it finds nothing more to do. */
 	void (*run)(struct crew_work *w);
+	/* It waits for a drive most of the time: nobody spins until a helper is back or wanted. */
+	bool slow;
 
 	/* -- private to crew.c -- */
 	struct crew_work *next;		/* of those that want helpers; crew.lock */
@@ -27,7 +30,8 @@ struct crew_work {
 /*
  * w->run(w) in the calling thread and in up to `helpers` others. Returns when all that had
  * begun have come back; who has not begun when the caller's own run() returned never will.
- * What a helper wrote is seen by the caller afterwards. *w need not be initialised but run.
+ * What a helper wrote is seen by the caller afterwards. *w need not be initialised but run and
+ * slow.
  */
 void crew_run(struct crew_work *w, unsigned int helpers);
 

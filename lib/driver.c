@@ -26,6 +26,7 @@
 #include "opengds.h"
 #include "p2p.h"
 #include "param.h"
+#include "rings.h"
 #include "rw.h"
 #include "shards.h"
 #include "slots.h"
@@ -200,6 +201,7 @@ static int open_locked(void)
 	apply_setters();
 	lanes_open(&drv.cfg);
 	slots_open(&drv.cfg);
+	rings_open(&drv.cfg);
 	r = gpu->open(what, sizeof(what));
 	if (r) {
 		log_error("cuFileDriverOpen: %s", what);
@@ -389,6 +391,7 @@ static void release_all(void)
 	workers_release();
 	/* after them: their jobs may have helpers */
 	crew_release();
+	rings_release();
 	batches_release();
 	streams_release();
 	stats_release();

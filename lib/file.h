@@ -78,6 +78,14 @@ ssize_t file_pread_much(struct file *f, void *buf, size_t size, off_t off);
 /* file_pread of this range into memory aligned to 4 KiB is a drive's own transfer. */
 bool file_direct(const struct file *f, size_t size, off_t off);
 
+/*
+ * A request of some size that is a drive's to do: O_DIRECT is wanted, or (reads) what it begins with is not
+ * in the page cache. Then fd_direct is there. May cost a system call.
+ */
+bool file_by_drive(struct file *f, bool read, size_t size, off_t off);
+/* The same of a piece of it. */
+bool file_piece_by_drive(struct file *f, size_t size, off_t off);
+
 /* O_DIRECT where alignment allows: the caller's flag decides, or force_odirect_mode. */
 bool file_prefers_direct(const struct file *f);
 

@@ -17,6 +17,7 @@
 #define BLOCK 4096
 #define PATCH_BYTES (256 * 1024)
 #define COLD_MIN ((uint64_t)1024 * 1024) /* smaller requests go through the page cache */
+#define COLD_LOOK ((uint64_t)1024 * 1024) /* of a request's beginning; a piece is asked for itself */
 #define COLD_PART 16	/* cold: less than a 16th is cached */
 
 /*
@@ -185,6 +186,21 @@ static bool is_cold(struct file *f, size_t size, off_t off)
 	if (n < 0)
 		atomic_store_explicit(&f->cache_tells, CACHE_SILENT, memory_order_relaxed);
 	return n >= 0 && (uint64_t)n < size / COLD_PART;
+}
+
+bool file_piece_by_drive(struct file *f, size_t size, off_t off)
+{
+	return file_prefers_direct(f) || is_cold(f, size, off);
+}
+
+bool file_by_drive(struct file *f, bool read, size_t size, off_t off)
+{
+	if (f->user || f->fd_direct < 0)
+		return false;
+	if (file_prefers_direct(f))
+		return true;
+	return read && size >= COLD_MIN && f->fd_cached >= 0 &&
+	       is_cold(f, size < COLD_LOOK ? size : COLD_LOOK, off);
 }
 
 /* These bytes have just come through the page cache. */

@@ -7,10 +7,13 @@
 #include "flow.h"
 #include "os.h"
 #include "probes.h"
+#include "rings.h"
 
 #define PIECE_MIN ((uint64_t)128 * 1024) /* less costs more by the call than it brings */
 #define PIECE_STEP ((uint64_t)64 * 1024)
 #define USER_PIECE ((uint64_t)1024 * 1024)
+#define RING_PIECE ((uint64_t)1024 * 1024) /* of one of several callers */
+#define RING_LEAST 3		/* two at the drive while one is copied */
 
 /* Threads that are at a flow, and callers among them. */
 static atomic_uint working, callers;
@@ -89,6 +92,21 @@ static uint64_t piece_of(uint64_t size, unsigned int threads, uint64_t most)
 	return n < most ? n : most;
 }
 
+/*
+ * Pieces of a caller that is alone at the drives are large and many; callers beside one another
+ * bring the depth themselves, and too much of it costs them.
+ */
+static uint64_t ring_piece(struct flow *f, uint64_t size, unsigned int all)
+{
+	uint64_t parts = size <= 1 << 20 ? 2 : size <= 4 << 20 ? 4 : 8;
+	uint64_t most = all > 1 && f->most > RING_PIECE ? RING_PIECE : f->most;
+	uint64_t n = (size / parts + PIECE_STEP - 1) / PIECE_STEP * PIECE_STEP;
+
+	f->depth = RING_DEPTH / all > RING_LEAST ? RING_DEPTH / all : RING_LEAST;
+	n = n < PIECE_MIN ? PIECE_MIN : n;
+	return n < most ? n : most;
+}
+
 /* What the functions of a user-space file system are called with. */
 static uint64_t user_piece(uint64_t most)
 {
@@ -99,6 +117,8 @@ ssize_t flow_run(struct flow *f, struct request *rq, int64_t off, uint64_t size,
 		 uint64_t *done)
 {
 	unsigned int helpers = 0, all = atomic_fetch_add(&callers, 1) + 1;
+	/* a part of it would cost the drive and the processor as much, and bring nothing */
+	bool lone = rq->by_drive && size < RING_MIN;
 	uint64_t stop;
 
 	f->rq = rq;
@@ -107,13 +127,23 @@ ssize_t flow_run(struct flow *f, struct request *rq, int64_t off, uint64_t size,
 	f->size = size;
 	f->va = va;
 	f->start = off - off % PLAN_BLOCK;
-	f->direct = file_prefers_direct(rq->file);
+	f->direct = file_prefers_direct(rq->file) || f->ring;
+	f->in_order = !can_share(rq, off, size, f->direct);
+	/* nobody spins while a drive is at it */
+	f->work.slow = f->direct || rq->by_drive;
 	/* the crew is for all who are at it, and a caller is a thread, too */
-	if (size > PIECE_MIN && can_share(rq, off, size, f->direct))
+	if (size > PIECE_MIN && !f->in_order && !f->ring && !lone)
 		helpers = (crew_size() + 1) / all;
 	helpers -= helpers ? 1 : 0;
 	helpers = helpers < f->helpers ? helpers : f->helpers;
-	f->piece = rq->file->user ? user_piece(f->most) : piece_of(size, helpers + 1, f->most);
+	if (rq->file->user)
+		f->piece = user_piece(f->most);
+	else if (f->ring)
+		f->piece = ring_piece(f, size, all);
+	else if (lone)
+		f->piece = f->most;
+	else
+		f->piece = piece_of(size, helpers + 1, f->most);
 	f->n = (off - f->start + size + f->piece - 1) / f->piece;
 	pthread_mutex_init(&f->lock, NULL);
 	atomic_init(&f->next, 0);

@@ -19,13 +19,15 @@
 #include "rw.h"
 
 /*
- * Who begins one sets work.run, most and helpers. Final while it runs, but for the last part:
+ * Who begins one sets work.run, most, helpers and ring. Final while it runs, but for the last part:
  * next, the piece that nobody has taken; lock guards stop (read without it), got and err.
  */
 struct flow {
 	struct crew_work work;	/* first: run() casts it back */
 	uint64_t most;		/* bytes of a piece, whole blocks */
 	unsigned int helpers;	/* at most */
+	struct os_ring *ring;	/* the caller alone does it, by this; NULL: none */
+	unsigned int depth;	/* pieces of his at the ring at a time */
 
 	struct request *rq;
 	pthread_t caller;
@@ -35,6 +37,7 @@ struct flow {
 	uint64_t piece;		/* bytes, whole blocks; from `start` on */
 	uint64_t n;		/* pieces */
 	bool direct;		/* by O_DIRECT, as far as blocks are whole */
+	bool in_order;		/* pieces are written one after another: the file grows */
 
 	_Atomic uint64_t next;
 	pthread_mutex_t lock;

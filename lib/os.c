@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #include "os.h"
+#include "os_ring.h"
 
 /* The caller's programs may have closed 0, 1 or 2: no file of ours may become stdin. */
-static int above_stdio(int fd)
+int os_above_stdio(int fd)
 {
 	int up, err;
 
@@ -36,7 +37,7 @@ static int real_open(const char *path, int flags)
 	do {
 		fd = open(path, flags | O_CLOEXEC);
 	} while (fd < 0 && errno == EINTR);
-	fd = above_stdio(fd);
+	fd = os_above_stdio(fd);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -277,6 +278,10 @@ const struct os_ops os_real = {
 	.pread = real_pread,
 	.pwrite = real_pwrite,
 	.cached = real_cached,
+	.ring_new = os_ring_new,
+	.ring_free = os_ring_free,
+	.ring_begin = os_ring_begin,
+	.ring_next = os_ring_next,
 	.ioctl = real_ioctl,
 	.mmap_node = real_mmap_node,
 	.mmap_page = real_mmap_page,

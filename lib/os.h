@@ -22,6 +22,18 @@ struct os_policy {
 	unsigned long nodes[16];
 };
 
+/* A request of a file that goes on by itself; of an O_DIRECT descriptor, so in whole blocks. */
+struct os_io {
+	int fd;
+	bool write;
+	void *buf;
+	size_t size;
+	off_t off;
+	void *tag;
+};
+
+struct os_ring;
+
 struct os_ops {
 	int (*open)(const char *path, int flags);
 	int (*close)(int fd);
@@ -38,6 +50,16 @@ struct os_ops {
 	ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t off);
 	/* bytes of these that the page cache holds, in whole pages; -ENOSYS: nobody can tell */
 	int64_t (*cached)(int fd, off_t off, size_t size);
+	/*
+	 * io_uring: a ring has room for `depth` requests under way, is used by one thread at a
+	 * time, and freed with none under way. 0 or -errno.
+	 */
+	int (*ring_new)(unsigned int depth, struct os_ring **out);
+	void (*ring_free)(struct os_ring *r);
+	/* 0: file and memory stay as they are until ring_next() tells; -errno: it is not begun. */
+	int (*ring_begin)(struct os_ring *r, const struct os_io *io);
+	/* 1: the request of *tag is over, *result as pread's; 0: none is yet, and not to `wait`. */
+	int (*ring_next)(struct os_ring *r, bool wait, void **tag, ssize_t *result);
 	int (*ioctl)(int fd, unsigned long nr, void *arg);
 	/* shared, read and write; NULL and errno */
 	void *(*mmap_node)(int fd, size_t size);

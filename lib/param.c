@@ -137,6 +137,8 @@ static void apply_bool(struct config *c, const char *name, bool value, const str
 	const struct config_key *k = key_of(name);
 
 	*(bool *)member(c, k->target) = value;
+	if (k->set != CONFIG_NOWHERE)
+		*(bool *)member(c, k->set) = true;
 	if (k->no_effect)
 		tell(o, LOG_INFO, "cuFileSetParameterBool: %s has no effect in this version", name);
 }

@@ -17,6 +17,9 @@
 #include "stats.h"
 #include "uapi/nvfs.h"
 
+/* From here on the copy engine costs the processor less than stores of what a drive has read. */
+#define DRIVE_MIN ((size_t)128 * 1024)
+
 /* The last request of this thread; no other looks at it. */
 static __thread struct ogds_report last;
 
@@ -150,7 +153,11 @@ static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t 
 	if (c->routes & 1u << OGDS_ROUTE_BAR && !(direct && !((off | size | va) % PLAN_BLOCK)))
 		find_bar(rq);
 	in->bar = rq->bar;
-	in->bar_quicker = in->bar && way_choose(&rq->dev->ways, size) == WAY_STORE;
+	rq->by_drive = !direct && rq->dev && rq->primary && size >= DRIVE_MIN &&
+		       file_by_drive(rq->file, rq->op == OGDS_OP_READ, size, off);
+	/* a drive is slower than either way: what costs the processor least */
+	in->bar_quicker = in->bar && !rq->by_drive &&
+			  way_choose(&rq->dev->ways, size) == WAY_STORE;
 	if (direct) {
 		in->staging_reason = staging_reason(&rq->dev->staging);
 		in->pin_now = !rq->buf && !rq->deferred && pin_cost_worth(&rq->dev->cost, size);
@@ -275,7 +282,7 @@ static void probe_piece(const struct request *rq, unsigned int route, int64_t of
 static uint64_t run_route(struct request *rq, unsigned int route, const struct ogds_piece *q,
 			  uint64_t done, uint64_t size, uint64_t va, unsigned int reason, int *err)
 {
-	bool measured = rq->bar && size >= WAY_MEASURED &&
+	bool measured = rq->bar && size >= WAY_MEASURED && !rq->by_drive &&
 			(route == OGDS_ROUTE_BAR || route == OGDS_ROUTE_BOUNCE);
 	uint64_t n = 0, began = measured ? os->now_ns() : 0;
 	struct facts_nvfs v;

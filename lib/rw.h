@@ -21,6 +21,7 @@ struct request {
 	bool deferred;		/* see rw_run() */
 	struct bar *bar;	/* reads: how the CPU sees the memory; NULL: it does not */
 	bool bar_held;		/* of an unregistered allocation: to be put */
+	bool by_drive;		/* not small, and not from the page cache: see file_by_drive() */
 };
 
 /*

@@ -10,7 +10,8 @@
 # and 512 MiB a file system; with OPENGDS_LONG=1 in the guest 500 triples and 8 GiB.
 # Fails at the first byte that differs in the file, in GPU memory or around them, when a
 # whole 4-KiB block did not go direct, or when what the drives moved over the card's BAR,
-# seen from outside, is not what the reports say. T_SEED repeats a run.
+# seen from outside, is not what the reports say. Then some of it through host memory, with
+# io_uring and where sysctl kernel.io_uring_disabled refuses it. T_SEED repeats a run.
 . "$(dirname "$0")/lib.sh"
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
@@ -30,5 +31,27 @@ for fs in ext4 xfs; do
 	[ "$t_failed" = 0 ] || tail -n 20 "$CUFILE_LOGFILE_PATH" | sed "s/^/  $fs log:/"
 	t_umount /mnt
 done
+
+# the same through host memory: large requests by io_uring, then by threads, where the kernel
+# gives it to nobody
+cat >"$t_tmp/indirect.json" <<-E
+	{"logging": {"level": "INFO"}, "opengds": {"routes": ["bounce", "host"]}}
+	E
+ring=/proc/sys/kernel/io_uring_disabled
+t_mkfs ext4 0 /mnt
+for off in 0 2; do
+	[ -e $ring ] || t_fail "this kernel has no $ring"
+	echo $off >$ring
+	CUFILE_ENV_PATH_JSON=$t_tmp/indirect.json CUFILE_LOGFILE_PATH=$t_tmp/log.$off \
+		cufile_prop --file /mnt/prop.dat --mirror "$t_tmp/mirror" --seed "$seed" --no-direct \
+		--triples 20 --holes 5 --max-bytes 128M >"$t_tmp/out" 2>&1 ||
+		t_bad "cufile_prop through host memory, io_uring_disabled $off, seed $seed"
+	sed "s/^/  io_uring_disabled $off: /" "$t_tmp/out"
+done
+echo 0 >$ring
+t_umount /mnt
+t_check "with io_uring nobody complains" test "$(grep -c io_uring_setup "$t_tmp/log.0")" = 0
+t_check "without it the log says so, once" \
+	test "$(grep -c 'io_uring_setup: EPERM' "$t_tmp/log.2")" = 1
 t_unload
 t_done

@@ -24,6 +24,7 @@
 #include "gpu.h"
 #include "opengds.h"
 #include "os.h"
+#include "ring_fake.h"
 
 #define MIB ((size_t)1024 * 1024)
 #define MOST (3 * MIB + 777)	/* bytes of the file at the start */
@@ -153,6 +154,7 @@ static int setup(void **state)
 	ops = *os;
 	ops.pread = some_pread;
 	ops.pwrite = some_pwrite;
+	ring_fake_none(&ops);
 	os = &ops;
 	faulty = gpu_cuda;
 	faulty.to_gpu = some_to_gpu;
@@ -402,6 +404,28 @@ static void t_random_few_slots(void **state)
 	random_requests(0, 80, 5, 131072);
 }
 
+/* The same by io_uring, whose requests fail and end as the plain ones do, and come in any order. */
+static void by_ring(void)
+{
+	ring_fake_in(&ops, &ops);
+	ring_fake.order = RING_ANY;
+}
+
+static void t_random_ring(void **state)
+{
+	by_ring();
+	configure(FOUR, "");
+	random_requests(O_DIRECT, 120, 6, MIB);
+	assert_true(atomic_load(&ring_fake.begun) > 100);
+}
+
+static void t_random_ring_few_slots(void **state)
+{
+	by_ring();
+	configure(FOUR, FEW_SLOTS);
+	random_requests(O_DIRECT, 60, 7, 131072);
+}
+
 /* -- many at once, each with file and memory of its own -- */
 
 static atomic_uint wrong;
@@ -463,6 +487,13 @@ static void t_many(void **state)
 	many_at_once(0);
 }
 
+static void t_many_ring(void **state)
+{
+	by_ring();
+	configure(FOUR, "");
+	many_at_once(O_DIRECT);
+}
+
 static void t_many_one_slot(void **state)
 {
 	configure(FOUR, ONE_SLOT);
@@ -475,7 +506,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(t_random),	   T(t_random_direct),	  T(t_random_alone),
 		T(t_random_one_slot), T(t_random_few_slots), T(t_many),
-		T(t_many_one_slot),
+		T(t_many_one_slot), T(t_random_ring), T(t_random_ring_few_slots),
+		T(t_many_ring),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);

@@ -498,7 +498,7 @@ static void t_inert(void **state)
 {
 	static const char *const row[][2] = {
 		{ "true", "profile.nvtx properties.use_pci_p2pdma properties.gds_rdma_write_support "
-			  "properties.prefer_iouring properties.vanilla_posix_io_mode "
+			  "properties.vanilla_posix_io_mode "
 			  "properties.gds_fallback_io properties.compat_odirect_unaligned_read_split "
 			  "properties.allow_rdma_token_reset properties.rdma_dynamic_routing "
 			  "properties.rdma_multipath_enabled properties.rdma_failback_enabled "

@@ -223,7 +223,7 @@ static void t_bools(void **state)
 		OK(cuFileDriverClose());
 		assert_int_equal(bool_of(i), usual);
 	}
-	assert_non_null(strstr(logged(), "properties.prefer_iouring has no effect"));
+	assert_non_null(strstr(logged(), "properties.use_pci_p2pdma has no effect"));
 	assert_null(strstr(logged(), "force_compat_mode has no effect"));
 }
 
