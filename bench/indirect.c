@@ -22,9 +22,10 @@
 static const char usage[] =
 	"usage: indirect --dir DIR --lib NAME=PATH [--lib NAME=PATH]... [OPTIONS]\n"
 	"\n"
-	"Measures libcufile files side by side, plain pread and pwrite (raw) and the copy engine\n"
-	"(copy), in rounds that take turns; each in a process of its own. Looks at every byte that\n"
-	"was moved in the last round. Without a GPU: sim/run -- indirect ...\n"
+	"Measures libcufile files side by side, plain pread and pwrite (raw), the copy engine (copy)\n"
+	"and pread straight into GPU memory (store), in rounds that take turns; each in a process of\n"
+	"its own. Looks at every byte that was moved in the last round. Without a GPU: sim/run --\n"
+	"indirect ...\n"
 	"\n"
 	SIDE_USAGE
 	"  --rows KINDS:OPS:SIZES:THREADS  lists with commas, in place of the full table; may be\n"
@@ -179,6 +180,9 @@ static void add_limits(struct bench *b)
 		c = &b->cell[i];
 		c->who = (1u << run->libs) - 1;
 		c->who |= 1u << run->raw;
+		if (run->store && c->o.size < SIDE_SPLIT &&
+		    !(c->o.flags & (SIDE_WRITE | SIDE_DIRECT)))
+			c->who |= 1u << run->store;
 		c = find(b, c->o.flags & SIDE_WRITE, c->o.size, c->o.threads);
 		if (!c || c == &b->cell[i])
 			b->cell[i].who |= 1u << run->copy;

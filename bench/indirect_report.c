@@ -4,8 +4,6 @@
 
 #include "indirect.h"
 
-#define SPLIT (1UL << 20)	/* from here on a request can be shared among threads */
-
 struct table {
 	const struct side_run *run;
 	const struct side_cell *cell;
@@ -62,7 +60,8 @@ struct indirect_limit indirect_limit(const struct side_run *run, const struct si
 {
 	const struct table t = { run, cell, cells };
 	struct indirect_limit file, gpu = { 0, "copy engine" };
-	bool split = c->o.size >= SPLIT;
+	const struct indirect_limit store = { run->store ? side_rate(c, run->store) : 0, "stores" };
+	bool split = c->o.size >= SIDE_SPLIT;
 	unsigned int i, n;
 
 	file.gib_s = split ? best_raw(&t, c, &n) : side_rate(c, run->raw);
@@ -74,9 +73,10 @@ struct indirect_limit indirect_limit(const struct side_run *run, const struct si
 		gpu.gib_s = run->limit[i].gib_s;
 		gpu.name = run->limit[i].name;
 	}
-	if (!gpu.gib_s || (file.gib_s && file.gib_s <= gpu.gib_s))
-		return file;
-	return gpu;
+	if (gpu.gib_s && (!file.gib_s || gpu.gib_s < file.gib_s))
+		file = gpu;
+	/* that is a way from the file to the GPU whole, where it is the quicker one */
+	return store.gib_s > file.gib_s ? store : file;
 }
 
 static void head(FILE *f, const struct table *t)
@@ -87,7 +87,7 @@ static void head(FILE *f, const struct table *t)
 	fprintf(f, "\n%-8s %-5s %5s %4s |", "file", "", "size", "thr");
 	for (i = 0; i < r->libs; i++)
 		fprintf(f, " %8.8s", r->s[i].name);
-	fprintf(f, " %8s | %8s %8s %8s |", "us/call", "raw", "best raw", "copy");
+	fprintf(f, " %8s | %8s %8s %8s %8s |", "us/call", "raw", "best raw", "copy", "store");
 	if (!r->no_compare) {
 		for (i = 1; i < r->libs; i++)
 			fprintf(f, " :%-7.7s", r->s[i].name);
@@ -132,11 +132,12 @@ static void row(FILE *f, const struct table *t, const struct side_cell *c)
 	number(f, 8, ours > 0 ? c->o.threads * (c->o.size / SIDE_GIB) / ours * 1e6 : 0);
 	fputs(" |", f);
 	number(f, 8, raw);
-	if (c->o.size >= SPLIT || c->o.flags & SIDE_DIRECT)
+	if (c->o.size >= SIDE_SPLIT || c->o.flags & SIDE_DIRECT)
 		number(f, 8, best_raw(t, c, &threads));
 	else
 		fprintf(f, " %8s", "");
 	number(f, 8, copy_rate(t, c));
+	number(f, 8, r->store ? side_rate(c, r->store) : 0);
 	fputs(" |", f);
 	if (!r->no_compare) {
 		for (i = 1; i < r->libs; i++)

@@ -19,6 +19,7 @@ enum side_kind {
 	SIDE_LIBRARY,		/* a libcufile: file and GPU memory */
 	SIDE_RAW,		/* pread and pwrite: file and host memory */
 	SIDE_COPY,		/* the copy engine: pinned host memory and GPU memory, no file */
+	SIDE_STORE,		/* pread straight into GPU memory, seen through BAR1: reads alone */
 };
 
 enum side_what {

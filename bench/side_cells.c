@@ -38,13 +38,15 @@ static unsigned char poison(void)
 
 static void drop(struct side_worker *w)
 {
+	if (here.kind == SIDE_STORE && w->host)
+		side_store_unmap(w);
 	if (w->registered)
 		side_ok(here.call.buffer_end((void *)(uintptr_t)w->gpu), "cuFileBufDeregister");
 	if (w->gpu)
 		side_cu(cu.free(w->gpu), "cuMemFree");
 	if (w->host && here.kind == SIDE_COPY)
 		side_cu(cu.host_free(w->host), "cuMemFreeHost");
-	else if (w->host)
+	else if (w->host && here.kind == SIDE_RAW)
 		munmap(w->host, w->len);
 	w->registered = false;
 	w->gpu = 0;
@@ -73,6 +75,8 @@ static void make(struct side_worker *w, size_t len)
 		return;
 	}
 	side_cu(cu.alloc(&w->gpu, len), "cuMemAlloc");
+	if (here.kind == SIDE_STORE)
+		side_store_map(w);
 	if (here.kind == SIDE_COPY) {
 		side_cu(cu.host_alloc(&p, len, 0), "cuMemHostAlloc");
 		w->host = p;
@@ -131,7 +135,7 @@ static void prepare(struct side_worker *w)
 		else
 			side_cu(cu.put(w->gpu + at, w->scratch, n), "cuMemcpyHtoD");
 	}
-	if (here.kind == SIDE_LIBRARY)
+	if (here.kind == SIDE_LIBRARY || here.kind == SIDE_STORE)
 		side_cu(cu.settle(), "cuCtxSynchronize");
 }
 
@@ -168,6 +172,19 @@ static void by_kernel(struct side_worker *w, const struct side_file *f, size_t a
 			 n < 0 ? strerror(errno) : "short");
 }
 
+/*
+ * What any path of stores has to do for a request: ask whether this is the memory that was mapped,
+ * read the file into it, and see to it that the stores are out.
+ */
+static void by_stores(struct side_worker *w, const struct side_file *f, size_t at)
+{
+	unsigned long long id;
+
+	side_cu(cu.attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, w->gpu), "cuPointerGetAttribute");
+	by_kernel(w, f, at);
+	__builtin_ia32_sfence();
+}
+
 /* One call of the size, or, of more than a piece, pieces one behind the other. */
 static void by_engine(struct side_worker *w)
 {
@@ -195,6 +212,7 @@ static void measure(struct side_worker *w)
 			switch (here.kind) {
 			case SIDE_LIBRARY: by_library(w, f, at); break;
 			case SIDE_RAW: by_kernel(w, f, at); break;
+			case SIDE_STORE: by_stores(w, f, at); break;
 			case SIDE_COPY: by_engine(w); break;
 			}
 			at += here.o.size;
@@ -300,7 +318,7 @@ void side_cell(struct side_result *r)
 			end = here.w[i].end;
 	}
 	r->seconds = end - here.t0;
-	if (!(here.o.flags & SIDE_VERIFY) || here.kind != SIDE_LIBRARY)
+	if (!(here.o.flags & SIDE_VERIFY) || (here.kind != SIDE_LIBRARY && here.kind != SIDE_STORE))
 		return;
 	side_each(t, verify);
 	for (i = 0; i < t; i++)

@@ -214,6 +214,8 @@ static void hello(void)
 		side_cu(cu.version(&version), "cuDriverGetVersion");
 		r.cuda = version;
 	}
+	if (here.kind == SIDE_STORE)
+		side_store_open(dev);
 	if (here.kind == SIDE_LIBRARY)
 		load(&r);
 	send(here.socket, &r, sizeof(r), MSG_NOSIGNAL);

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "cufile.h"
+#include "rm/rm.h"
 #include "side.h"
 #include "side_cuda.h"
 
@@ -33,7 +34,10 @@ struct side_worker {
 	pthread_t thread;
 	unsigned char *scratch;		/* SIDE_CHUNK, twice */
 	CUdeviceptr gpu;
-	unsigned char *host;		/* SIDE_RAW: a mapping; SIDE_COPY: pinned */
+	/* SIDE_RAW: a mapping; SIDE_COPY: pinned; SIDE_STORE: gpu as the CPU sees it */
+	unsigned char *host;
+	struct rm_view view;		/* SIDE_STORE: of `object` */
+	uint32_t object;
 	size_t len;			/* of gpu and host; 0: there is none */
 	bool registered;
 	CUstream stream;		/* SIDE_COPY */
@@ -55,6 +59,7 @@ struct side_here {
 	struct side_calls call;
 	struct side_file plain, direct;
 	int look;			/* the file, to compare with: never O_DIRECT */
+	struct rm *rm;			/* SIDE_STORE */
 	struct side_order o;
 
 	struct side_worker w[SIDE_THREADS];
@@ -88,6 +93,11 @@ const struct side_file *side_file(void);
 /* The same for a loader, which opens it each time. */
 void side_file_open(struct side_file *f, int flags);
 void side_file_close(struct side_file *f);
+
+/* SIDE_STORE: connects to the GPU's driver; its memory, as the CPU sees it. */
+void side_store_open(CUdevice dev);
+void side_store_map(struct side_worker *w);
+void side_store_unmap(struct side_worker *w);
 
 /* Orders. */
 void side_cell(struct side_result *r);

@@ -34,7 +34,11 @@
 	X(get_async, "cuMemcpyDtoHAsync_v2",                                                 \
 	  (void *dst, CUdeviceptr src, size_t size, CUstream s))                             \
 	X(stream, "cuStreamCreate", (CUstream *s, unsigned int flags))                       \
-	X(sync, "cuStreamSynchronize", (CUstream s))
+	X(sync, "cuStreamSynchronize", (CUstream s))                                         \
+	X(attribute, "cuPointerGetAttribute",                                                \
+	  (void *out, CUpointer_attribute what, CUdeviceptr ptr))                            \
+	X(pci, "cuDeviceGetPCIBusId", (char *out, int len, CUdevice dev))                    \
+	X(ipc, "cuIpcGetMemHandle", (CUipcMemHandle *out, CUdeviceptr ptr))
 
 struct side_cuda {
 #define SIDE_CUDA_MEMBER(member, symbol, args) CUresult (*member) args;

@@ -39,14 +39,15 @@ static int add_library(struct side_run *run, const char *arg)
 	char why[512];
 	unsigned int i;
 
-	if (run->libs == SIDE_MAX - 2)
+	if (run->libs == SIDE_MAX - 3)
 		return wrong("%s: too many libraries", arg);
 	if (side_parse(&run->s[run->libs], arg, why, sizeof(why)))
 		return wrong("%s", why);
 	for (i = 0; i < run->libs; i++)
 		if (!strcmp(run->s[i].name, run->s[run->libs].name))
 			return wrong("%s: there is a library of this name", arg);
-	if (!strcmp(run->s[run->libs].name, "raw") || !strcmp(run->s[run->libs].name, "copy"))
+	if (!strcmp(run->s[run->libs].name, "raw") || !strcmp(run->s[run->libs].name, "copy") ||
+	    !strcmp(run->s[run->libs].name, "store"))
 		return wrong("%s: this name is taken", arg);
 	run->libs++;
 	return 0;
@@ -126,7 +127,14 @@ static int check_kernel(const struct side_run *run)
 	return 3;
 }
 
-int side_begin(struct side_run *run, bool copy)
+static unsigned int add_contestant(struct side_run *run, enum side_kind kind, const char *name)
+{
+	run->s[run->count].kind = kind;
+	snprintf(run->s[run->count].name, sizeof(run->s[0].name), "%s", name);
+	return run->count++;
+}
+
+int side_begin(struct side_run *run, bool limits)
 {
 	const struct sigaction act = { .sa_handler = stop, .sa_flags = SA_RESTART };
 	struct side *s;
@@ -142,13 +150,11 @@ int side_begin(struct side_run *run, bool copy)
 		return 2;
 	}
 	snprintf(run->file, sizeof(run->file), "%s/%s.dat", run->dir, run->bench);
-	run->count = run->raw = run->libs;
-	run->s[run->count].kind = SIDE_RAW;
-	snprintf(run->s[run->count++].name, sizeof(run->s[0].name), "raw");
-	if (copy) {
-		run->copy = run->count;
-		run->s[run->count].kind = SIDE_COPY;
-		snprintf(run->s[run->count++].name, sizeof(run->s[0].name), "copy");
+	run->count = run->libs;
+	run->raw = add_contestant(run, SIDE_RAW, "raw");
+	if (limits) {
+		run->copy = add_contestant(run, SIDE_COPY, "copy");
+		run->store = add_contestant(run, SIDE_STORE, "store");
 	}
 	if (ask_limits(run))
 		return 2;
@@ -161,7 +167,10 @@ int side_begin(struct side_run *run, bool copy)
 			continue;
 		fprintf(stderr, "%s%s%s: %s\n", s->name, s->path ? " " : "", s->path ? s->path : "",
 			s->hello.text);
-		return 2;
+		if (s->kind != SIDE_STORE)
+			return 2;
+		run->count--;
+		run->store = 0;
 	}
 	return 0;
 }
@@ -190,7 +199,8 @@ static void turn(struct side_run *run, struct side_cell *c, unsigned int who, in
 		run->failed++;
 		return;
 	}
-	if (round == run->rounds - 1 && run->s[who].kind == SIDE_LIBRARY && !r.verified) {
+	if (round == run->rounds - 1 && !r.verified &&
+	    (run->s[who].kind == SIDE_LIBRARY || run->s[who].kind == SIDE_STORE)) {
 		fprintf(stderr, "\nFAILED %s: no byte was looked at\n", run->s[who].name);
 		c->failed[who] = strdup("no byte was looked at");
 		run->failed++;

@@ -16,6 +16,7 @@
 #define SIDE_ROUNDS 31
 #define SIDE_LIMITS 8
 #define SIDE_GIB (1024.0 * 1024 * 1024)
+#define SIDE_SPLIT (1UL << 20)	/* from here on a request can be shared among threads */
 
 /* --limit NAME=COMMAND: what a machine can do, by a program that prints GiB/s. */
 struct side_limit {
@@ -48,8 +49,8 @@ struct side_run {
 	char **argv;
 	double seconds;			/* of a measurement */
 	bool unregistered, no_compare;
-	struct side s[SIDE_MAX];	/* libraries, the first is ours; then raw; then copy */
-	unsigned int count, libs, raw, copy;	/* copy: 0 when there is none */
+	struct side s[SIDE_MAX];	/* libraries, the first is ours; then raw, copy, store */
+	unsigned int count, libs, raw, copy, store;	/* the last two: 0 when there is none */
 	struct side_limit limit[SIDE_LIMITS];
 	unsigned int limits, failed;
 	/* before the turn of a contestant, without being measured; NULL */
@@ -73,8 +74,11 @@ int side_option(struct side_run *run, int o, char *arg);
 	"  --limit NAME=COMMAND  prints GiB/s: what the machine can move into the GPU\n"     \
 	"  --no-compare       measure and verify, print no ratios\n"
 
-/* Checks what was asked for and the kernel, starts all contestants: 0, or an exit status. */
-int side_begin(struct side_run *run, bool copy);
+/*
+ * Checks what was asked for and the kernel, starts all contestants: 0, or an exit status. Where the
+ * driver does not let the CPU see GPU memory there is no `store`, and that is said.
+ */
+int side_begin(struct side_run *run, bool limits);
 /* A warm-up, then the rounds. */
 void side_measure(struct side_run *run, struct side_cell *c);
 /* SIGINT or SIGTERM came: the table ends here. */
