@@ -446,7 +446,8 @@ static int gpu_mmap(struct file *file, struct vm_area_struct *vma)
 #else
 	vma->vm_flags |= flags;
 #endif
-	vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	vma->vm_page_prot = gpu_wc ? pgprot_writecombine(vma->vm_page_prot) :
+				     pgprot_noncached(vma->vm_page_prot);
 	vma->vm_private_data = mem;
 	vma->vm_ops = &gpu_vm_ops;
 	return 0;

@@ -57,7 +57,7 @@ struct gpu_card {
 
 	struct rw_semaphore life;
 	bool dead;			/* W: RM lock + life; R: either */
-	u8 __iomem *vram;		/* the whole BAR, write-combined; valid while !dead */
+	u8 __iomem *vram;		/* the whole BAR; valid while !dead */
 
 	/* under the RM lock; the counters are read without it by sysfs */
 	unsigned long *used;		/* bit set: page belongs to a mem, or is being poisoned */
@@ -113,6 +113,7 @@ bool gpu_vram_poisons(void);
 
 /* pci.c */
 extern struct list_head gpu_cards;	/* RM lock */
+extern bool gpu_wc;			/* the BAR's mappings are write-combined; constant */
 
 void gpu_card_get(struct gpu_card *card);
 void gpu_card_put(struct gpu_card *card);

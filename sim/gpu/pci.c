@@ -16,6 +16,10 @@ static const struct pci_device_id gpu_ids[] = {
 };
 MODULE_DEVICE_TABLE(pci, gpu_ids);
 
+bool gpu_wc;
+module_param_named(wc, gpu_wc, bool, 0444);
+MODULE_PARM_DESC(wc, "map the BAR write-combined, as GPU drivers do unless told not to (0)");
+
 LIST_HEAD(gpu_cards);
 
 static void gpu_card_release(struct kref *ref)
@@ -106,7 +110,8 @@ static int gpu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	card->npages = pci_resource_len(pdev, GPU_SIM_BAR) >> GPU_SIM_PAGE_SHIFT;
 	card->next_handle = GPU_SIM_BLOCK_SIZE;
 	gpu_card_uuid(card);
-	card->vram = ioremap_wc(card->phys, (u64)card->npages << GPU_SIM_PAGE_SHIFT);
+	card->vram = gpu_wc ? ioremap_wc(card->phys, (u64)card->npages << GPU_SIM_PAGE_SHIFT) :
+			      ioremap(card->phys, (u64)card->npages << GPU_SIM_PAGE_SHIFT);
 	if (!card->vram)
 		goto put;
 	ret = gpu_vram_init(card);

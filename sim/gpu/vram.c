@@ -50,7 +50,7 @@ int gpu_vram_init(struct gpu_card *card)
 		gpu_poison_page(card, i);
 		cond_resched();
 	}
-	wmb();	/* write-combined stores are out before anybody looks */
+	wmb();	/* stores are out before anybody looks */
 	return 0;
 }
 
