@@ -39,6 +39,7 @@
 #include "fault.h"
 #include "io.h"
 #include "log.h"
+#include "p2p.h"
 #include "trace.h"
 
 struct nvfs_async {
@@ -196,6 +197,8 @@ static ssize_t nvfs_async_start(struct nvfs_async *x)
 	kb->ki_complete = nvfs_async_complete;
 	kb->ki_pos = x->rq.pos;
 	kb->ki_flags |= IOCB_DIRECT;
+	if (x->rq.p2p)
+		kb->ki_ioprio = nvfs_p2p_ioprio(x->rq.m, kb->ki_ioprio);
 	trace_nvfs_submit(&x->rq, x->len, true);
 	if (nvfs_fault(NVFS_FAULT_VERIFY_AREA))
 		return -EIO;
@@ -222,7 +225,7 @@ static ssize_t nvfs_async_first(struct nvfs_async *x)
 	enum nvfs_state why;
 	ssize_t r;
 
-	if (!x->size)
+	if (!x->len)
 		return 0;
 	r = nvfs_peers_refresh(m);
 	if (r)
@@ -302,7 +305,7 @@ static int nvfs_async_open(struct nvfs_async *x, const struct nvfs_ioctl_ioargs 
 		return -EBUSY;
 	}
 	x->size = a->size;
-	x->len = min_t(u64, a->size, (u64)m->nblocks << NVFS_BLOCK_SHIFT);
+	x->len = nvfs_before_end(&x->rq, min_t(u64, a->size, (u64)m->nblocks << NVFS_BLOCK_SHIFT));
 	x->value = a->end_fence_value;
 	x->may_go_on = !write || !S_ISREG(file_inode(x->rq.file)->i_mode) ||
 		       (u64)a->offset + a->size <= rlimit(RLIMIT_FSIZE);

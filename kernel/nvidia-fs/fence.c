@@ -9,6 +9,7 @@
 
 #include "nvidia-fs.h"
 #include "holes.h"
+#include "p2p.h"
 
 void nvfs_fence_state(struct nvfs_mapping *m, u32 state)
 {
@@ -38,13 +39,16 @@ void nvfs_fence_signal(struct nvfs_mapping *m, s64 result, u64 value)
 struct nvfs_hole_src {
 	const struct nvfs_mapping *m;
 	u32 first;
+	bool p2p;		/* the carriers are the GPU memory itself */
 };
 
 static bool nvfs_block_is_zero(const void *arg, u32 blk)
 {
 	const struct nvfs_hole_src *src = arg;
+	const void *at = src->p2p ? nvfs_p2p_addr(src->m, src->first + blk) :
+				    nvfs_block_addr(src->m, src->first + blk);
 
-	return !memchr_inv(nvfs_block_addr(src->m, src->first + blk), 0, NVFS_BLOCK_SIZE);
+	return !memchr_inv(at, 0, NVFS_BLOCK_SIZE);
 }
 
 /*
@@ -53,9 +57,9 @@ static bool nvfs_block_is_zero(const void *arg, u32 blk)
  * written when none is a hole. Called before the blocks are given back. Returns the bytes
  * that the list speaks for: fewer than len when it ran full.
  */
-size_t nvfs_fence_holes(struct nvfs_mapping *m, loff_t pos, u32 first, size_t len)
+size_t nvfs_fence_holes(struct nvfs_mapping *m, loff_t pos, u32 first, size_t len, bool p2p)
 {
-	struct nvfs_hole_src src = { .m = m, .first = first };
+	struct nvfs_hole_src src = { .m = m, .first = first, .p2p = p2p };
 	u32 blocks = DIV_ROUND_UP_ULL(len, NVFS_BLOCK_SIZE), told, n;
 	struct nvfs_fence_page *f;
 

@@ -145,14 +145,7 @@ static void nvfs_gpu_free_callback(void *data)
 	nvfs_stat_inc(NVFS_ST_CALLBACK);
 	trace_nvfs_die(m, NVFS_DEATH_FREED);
 	nvfs_dbg("the GPU memory of the mapping at 0x%lx is freed\n", m->cpuvaddr);
-	spin_lock(&m->lock);
-	m->pin.gone = true;
-	if (m->state != NVFS_CLOSED)
-		m->state = NVFS_REVOKED;
-	if (m->users)
-		nvfs_stat_inc(NVFS_ST_DELAY_FREE);
-	spin_unlock(&m->lock);
-	nvfs_blocks_wake_all(m);
+	nvfs_mapping_revoke(m, true);
 	wait_event(m->idle, !READ_ONCE(m->users));
 	nvfs_fence_state(m, NVFS_FENCE_DIED);
 	if (m->pin.table)
@@ -343,6 +336,19 @@ static bool nvfs_gpu_hold(struct nvfs_mapping *m)
 		m->users++;
 	spin_unlock(&m->lock);
 	return ok;
+}
+
+/* Where the pinned pages are, one address each; -EIO when the memory was freed meanwhile. */
+int nvfs_gpu_addresses(struct nvfs_mapping *m, u64 *phys)
+{
+	u32 i;
+
+	if (!nvfs_gpu_hold(m))
+		return -EIO;
+	for (i = 0; i < m->pin.pages; i++)
+		phys[i] = m->pin.table->pages[i]->physical_address;
+	nvfs_mapping_leave(m);
+	return 0;
 }
 
 static bool nvfs_dma_joins(const struct nvidia_p2p_dma_mapping *d, u32 i)

@@ -26,31 +26,44 @@ static struct nvfs_gpustat nvfs_gpustats[NVFS_MAX_GPUS];	/* filled from the fron
 static unsigned int nvfs_ngpustats;
 static DEFINE_MUTEX(nvfs_gpustat_lock);		/* all but `used`; a leaf */
 
-static bool nvfs_pci_has(struct pci_dev *pdev, u64 phys)
+/* number of the BAR, or -1 */
+static int nvfs_pci_bar(struct pci_dev *pdev, u64 phys)
 {
-	unsigned int i;
+	int i;
 
 	for (i = 0; i < PCI_STD_NUM_BARS; i++)
 		if (pci_resource_len(pdev, i) && phys >= pci_resource_start(pdev, i) &&
 		    phys <= pci_resource_end(pdev, i))
-			return true;
-	return false;
+			return i;
+	return -1;
+}
+
+/* The function in whose BAR an address lies, referenced, and which BAR; or NULL. Blocks. */
+struct pci_dev *nvfs_pci_at(u64 phys, int *bar)
+{
+	struct pci_dev *pdev = NULL;
+
+	for_each_pci_dev(pdev) {
+		*bar = pci_is_bridge(pdev) ? -1 : nvfs_pci_bar(pdev, phys);
+		if (*bar >= 0)
+			return pdev;
+	}
+	return NULL;
 }
 
 static void nvfs_gpustat_locate(struct nvfs_gpustat *g, u64 phys)
 {
-	struct pci_dev *pdev = NULL;
+	struct pci_dev *pdev;
+	int bar;
 
 	g->domain = -1;
-	for_each_pci_dev(pdev) {
-		if (pci_is_bridge(pdev) || !nvfs_pci_has(pdev, phys))
-			continue;
-		g->domain = pci_domain_nr(pdev->bus);
-		g->bus = pdev->bus->number;
-		g->devfn = pdev->devfn;
-		pci_dev_put(pdev);
+	pdev = nvfs_pci_at(phys, &bar);
+	if (!pdev)
 		return;
-	}
+	g->domain = pci_domain_nr(pdev->bus);
+	g->bus = pdev->bus->number;
+	g->devfn = pdev->devfn;
+	pci_dev_put(pdev);
 }
 
 /* nvfs_gpustat_lock held; NULL when there are too many */

@@ -76,6 +76,17 @@ bool nvfs_hooks_any(void)
 	return READ_ONCE(nvfs_hooks_attached);
 }
 
+/* Does the PCI driver of that name ask us for addresses? Others than those in the table do. */
+bool nvfs_hooks_serve(const char *driver)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(nvfs_hooks); i++)
+		if (nvfs_hooks[i].pci_driver && !strcmp(nvfs_hooks[i].pci_driver, driver))
+			return READ_ONCE(nvfs_hooks[i].way);
+	return nvfs_hooks_any();
+}
+
 static bool nvfs_has_table(enum nvfs_table table)
 {
 #ifndef HAVE_BLK_DMA_ITER

@@ -23,6 +23,7 @@
 #include "fault.h"
 #include "io.h"
 #include "log.h"
+#include "p2p.h"
 #include "refuse.h"
 #include "trace.h"
 
@@ -163,6 +164,8 @@ ssize_t nvfs_submit(const struct nvfs_req *rq, struct bio_vec *bv, u32 nbv, size
 	init_sync_kiocb(&kb, rq->file);
 	kb.ki_pos = rq->pos;
 	kb.ki_flags |= IOCB_DIRECT;	/* whatever fcntl() did since the check */
+	if (rq->p2p)
+		kb.ki_ioprio = nvfs_p2p_ioprio(rq->m, kb.ki_ioprio);
 	trace_nvfs_submit(rq, len, false);
 	if (nvfs_fault(NVFS_FAULT_VERIFY_AREA))
 		return -EIO;
@@ -188,6 +191,11 @@ int nvfs_window_begin(const struct nvfs_req *rq, struct nvfs_window *w, size_t l
 	r = nvfs_blocks_take(m, w->n, rq->gpu_off >> NVFS_BLOCK_SHIFT, &w->first);
 	if (r)
 		return r;
+	if (rq->p2p) {
+		w->bv = m->p2p->bv + w->first;
+		w->nbv = nvfs_p2p_bvec(m, w->first, w->n, rq->gpu_off);
+		return 0;
+	}
 	w->nbv = nvfs_blocks_bvec(m, w->first, w->n, w->bv, NVFS_BVECS_INLINE);
 	if (w->nbv)
 		return 0;
@@ -200,14 +208,33 @@ int nvfs_window_begin(const struct nvfs_req *rq, struct nvfs_window *w, size_t l
 	return 0;
 }
 
+/* len bytes went over P2PDMA pages, by whomever: what can be said of them before all else. */
+static ssize_t nvfs_p2p_judge(const struct nvfs_req *rq, u32 first, size_t len)
+{
+	struct nvfs_witness w = { 0 };
+
+	if (nvfs_p2p_mixed(rq->m, first, len)) {
+		nvfs_say("%s: %pD, %zu bytes at %lld went in one command with other memory (-EIO): does a cgroup set I/O priorities? Use the I/O scheduler `none` with it, or carriers=shadow\n",
+			 nvfs_dir(rq->write), rq->file, len, rq->pos);
+		return -EIO;
+	}
+	nvfs_blocks_witness(rq->m, first, len, &w);
+	nvfs_stat_add(rq->write ? NVFS_ST_P2P_WRITE_BYTES : NVFS_ST_P2P_READ_BYTES, w.dma_bytes);
+	return len;
+}
+
 ssize_t nvfs_window_end(const struct nvfs_req *rq, struct nvfs_window *w, ssize_t r)
 {
 	struct nvfs_mapping *m = rq->m;
 	u32 n = w->n, first = w->first, bad, regions;
 
-	if (w->bv != w->own)
+	if (w->bv != w->own && !rq->p2p)
 		kvfree(w->bv);
 	if (r <= 0)
+		goto give;
+	if (rq->p2p)
+		r = nvfs_p2p_judge(rq, first, r);
+	if (r < 0)
 		goto give;
 	if (rq->witness)
 		nvfs_blocks_witness(m, first, r, rq->witness);
@@ -220,7 +247,7 @@ ssize_t nvfs_window_end(const struct nvfs_req *rq, struct nvfs_window *w, ssize_
 	bad = nvfs_blocks_unmapped(m, first, r, &regions);
 	if (bad) {
 		if (!rq->write)
-			nvfs_fence_holes(m, rq->pos, first, r);
+			nvfs_fence_holes(m, rq->pos, first, r, rq->p2p);
 		r = nvfs_repair(rq, first, r, bad, regions);
 	}
 give:
@@ -245,6 +272,22 @@ static ssize_t nvfs_window(const struct nvfs_req *rq, size_t len)
 	return nvfs_window_end(rq, &w, r);
 }
 
+/*
+ * File systems zero what a read asks for past the end of the file. Carriers that are host pages
+ * keep that from the GPU; of P2PDMA pages nothing is asked past the last block.
+ */
+size_t nvfs_before_end(const struct nvfs_req *rq, size_t len)
+{
+	const struct inode *inode = file_inode(rq->file);
+	loff_t size = i_size_read(inode);
+
+	if (!rq->p2p || rq->write || !S_ISREG(inode->i_mode))
+		return len;
+	if (rq->pos >= size)
+		return 0;
+	return min_t(u64, len, round_up(size - rq->pos, NVFS_BLOCK_SIZE));
+}
+
 ssize_t nvfs_windows(struct nvfs_req *rq, size_t size)
 {
 	struct nvfs_mapping *m = rq->m;
@@ -254,8 +297,10 @@ ssize_t nvfs_windows(struct nvfs_req *rq, size_t size)
 	ssize_t r;
 
 	while (done < size) {
-		size_t len = min(size - done, max);
+		size_t len = nvfs_before_end(rq, min(size - done, max));
 
+		if (!len)
+			break;
 		r = rq->by_cpu ? 0 : nvfs_peers_refresh(m);
 		if (r)
 			return r;

@@ -29,6 +29,8 @@ struct nvfs_req {
 	struct nvfs_witness *witness;	/* or NULL */
 	bool by_cpu;		/* no carriers: repair.c moves all of it */
 	bool direct_only;	/* the caller rather fails than have the CPU move a byte */
+	bool p2p;		/* over the GPU memory's own pages, not over host pages */
+	enum nvfs_p2p_why p2p_why;	/* for the message when it is not */
 };
 
 /* Carrier blocks that one submission owns, and the bvecs that name them. */
@@ -60,6 +62,9 @@ int nvfs_window_begin(const struct nvfs_req *rq, struct nvfs_window *w, size_t l
  * and gives the blocks back. Process context.
  */
 ssize_t nvfs_window_end(const struct nvfs_req *rq, struct nvfs_window *w, ssize_t r);
+
+/* How much of len bytes at rq->pos may be submitted; 0 at the end of the file. */
+size_t nvfs_before_end(const struct nvfs_req *rq, size_t len);
 
 /* All of it, window by window. Blocks. Bytes moved (short at the end of the file), or -errno. */
 ssize_t nvfs_windows(struct nvfs_req *rq, size_t size);

@@ -21,6 +21,7 @@
 #include "nvidia-fs.h"
 #include "fault.h"
 #include "log.h"
+#include "p2p.h"
 
 #if PAGE_SHIFT != NVFS_BLOCK_SHIFT
 #error "nvidia-fs is made and tested for kernels with pages of 4 KiB; this kernel has larger ones"
@@ -309,6 +310,8 @@ static int __init nvfs_init(void)
 	r = nvfs_topo_init();
 	if (!r)
 		r = nvfs_gpu_init();
+	if (!r)
+		r = nvfs_p2p_init();
 	if (r)
 		return r;
 	r = nvfs_mapping_init();

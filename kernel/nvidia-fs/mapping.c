@@ -16,6 +16,7 @@
 #include "nvidia-fs.h"
 #include "fault.h"
 #include "log.h"
+#include "p2p.h"
 #include "trace.h"
 
 static DEFINE_HASHTABLE(nvfs_hash, 12);		/* by (mm, cpuvaddr) */
@@ -47,6 +48,7 @@ struct nvfs_mapping *nvfs_mapping_get(u64 cpuvaddr)
 /* Undo what MAP set up; nobody else has access any more, or MAP itself failed. */
 static void nvfs_mapping_unmap(struct nvfs_mapping *m)
 {
+	nvfs_p2p_unmap(m);
 	nvfs_peers_unmap(m);
 	nvfs_gpu_unpin(m);
 	nvfs_user_uncharge(m->user, NVFS_CHARGE_PINNED, m->charged);
@@ -104,6 +106,23 @@ bool nvfs_mapping_enter(struct nvfs_mapping *m, enum nvfs_state *why)
 	*why = m->state;
 	spin_unlock(&m->lock);
 	return ok;
+}
+
+/*
+ * The GPU memory goes: no new request. Whoever calls this then waits until `users` is 0. freed:
+ * by the GPU driver's free callback, so the pin goes with it. Process context.
+ */
+void nvfs_mapping_revoke(struct nvfs_mapping *m, bool freed)
+{
+	spin_lock(&m->lock);
+	if (freed)
+		m->pin.gone = true;
+	if (m->state != NVFS_CLOSED)
+		m->state = NVFS_REVOKED;
+	if (m->users)
+		nvfs_stat_inc(NVFS_ST_DELAY_FREE);
+	spin_unlock(&m->lock);
+	nvfs_blocks_wake_all(m);
 }
 
 void nvfs_mapping_leave(struct nvfs_mapping *m)
@@ -372,6 +391,8 @@ int nvfs_map(struct nvfs_ioctl_map *a)
 		r = nvfs_gpu_pin(m, pin_va, pin_len);
 	if (!r)
 		r = nvfs_peers_map(m);
+	if (!r)
+		nvfs_p2p_map(m);
 	if (!r && nvfs_fault(NVFS_FAULT_TRANSIT))
 		r = -EIO;
 

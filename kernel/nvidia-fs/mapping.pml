@@ -18,7 +18,7 @@
  *   C: nvfs_map INIT
  *   C: nvfs_map READY
  *   C: nvfs_map FREE
- *   C: nvfs_gpu_free_callback REVOKED
+ *   C: nvfs_mapping_revoke REVOKED
  *   C: nvfs_mapping_close CLOSED
  */
 

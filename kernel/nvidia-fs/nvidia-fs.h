@@ -8,7 +8,8 @@
  * GPU offset -> the address that this peer reaches it by. What nobody asked for was not
  * DMAed.
  *
- * Lock order: nvfs_topo_lock -> (GPU driver's own locks) -> nvfs_mapping.lock.
+ * Lock order: nvfs_topo_lock -> (GPU driver's own locks) -> nvfs_mapping.lock; and a card's
+ * device lock -> nvfs_p2p_lock -> nvfs_mapping.lock.
  * The GPU driver's free callback runs under the GPU driver's locks and takes
  * nvfs_mapping.lock only.
  */
@@ -56,7 +57,8 @@
  *   FREE, INIT, READY, REVOKED -> CLOSED             munmap, exit; does not wait
  *   FREE, READY, REVOKED -> CLOSED                   UNMAP; waits for the last reference
  *
- * A request in flight may be asynchronous: it has no task then, see async.c.
+ * The unbinding of the GPU's driver does as its free callback does, for mappings with P2PDMA
+ * pages (p2p.c). A request in flight may be asynchronous: it has no task then, see async.c.
  *
  * Only READY takes new requests. Requests in flight end by themselves: they hold `users`
  * (keeps the pin usable) and a reference (keeps the object). CLOSED has no way out; the
@@ -75,8 +77,29 @@ enum nvfs_state {
 /* what a user has, in bytes, and what is limited */
 enum nvfs_charge { NVFS_CHARGE_SHADOW, NVFS_CHARGE_PINNED, NVFS_CHARGES };
 
+/* why a mapping, or a request, has no P2PDMA carriers; texts in p2p.c */
+enum nvfs_p2p_why {
+	NVFS_P2P_USED,		/* it has */
+	NVFS_P2P_OFF,
+	NVFS_P2P_HOOKED,
+	NVFS_P2P_NO_CONFIG,
+	NVFS_P2P_NO_PROOF,
+	NVFS_P2P_NO_WITNESS,
+	NVFS_P2P_NO_BAR,
+	NVFS_P2P_NO_DRIVER,
+	NVFS_P2P_WC,
+	NVFS_P2P_FOREIGN,
+	NVFS_P2P_PAGES,
+	NVFS_P2P_QUEUE,
+	NVFS_P2P_PAIR,
+	NVFS_P2P_DRIVE,
+	NVFS_P2P_GONE,
+	NVFS_P2P_WHYS,
+};
+
 struct bio_vec;
 struct nvfs_mapping;
+struct nvfs_p2p;
 
 /*
  * A carrier: physically contiguous host pages that stand for GPU memory while a request
@@ -141,6 +164,8 @@ struct nvfs_mapping {
 	u64 charged;			/* of the pin, bytes, to `user` */
 	bool is_bounce;
 	struct nvfs_gpustat *gpu;	/* where its bytes are counted, or NULL */
+	struct nvfs_p2p *p2p;		/* P2PDMA pages, or NULL: p2p.h says who may use it */
+	enum nvfs_p2p_why p2p_why;	/* ... and why not; for messages */
 	struct page *fence;		/* pinned user page, or NULL */
 	u32 nblocks;
 	u32 ncarriers;
@@ -161,6 +186,7 @@ struct nvfs_mapping {
 };
 
 /* mapping.c */
+void nvfs_mapping_revoke(struct nvfs_mapping *m, bool freed);
 int nvfs_mmap(struct file *file, struct vm_area_struct *vma);
 struct nvfs_mapping *nvfs_mapping_get(u64 cpuvaddr);
 void nvfs_mapping_put(struct nvfs_mapping *m);
@@ -193,6 +219,7 @@ int nvfs_gpu_get(void);
 void nvfs_gpu_put(void);
 int nvfs_gpu_pin(struct nvfs_mapping *m, u64 va, u64 len);
 void nvfs_gpu_unpin(struct nvfs_mapping *m);
+int nvfs_gpu_addresses(struct nvfs_mapping *m, u64 *phys);
 struct nvfs_peer_map *nvfs_gpu_map_peer(struct nvfs_mapping *m, struct pci_dev *pdev);
 void nvfs_gpu_unmap_peer(struct nvfs_mapping *m, struct nvfs_peer_map *pm, struct pci_dev *pdev);
 extern char *nvfs_pin_mode;
@@ -214,6 +241,7 @@ void nvfs_peer_missed(struct nvfs_mapping *m, struct device *dev);
 int nvfs_peers_map(struct nvfs_mapping *m);
 void nvfs_peers_unmap(struct nvfs_mapping *m);
 int nvfs_peers_refresh(struct nvfs_mapping *m);
+unsigned long nvfs_peers_gen(void);
 unsigned int nvfs_peers_named(u64 slots, char *driver, size_t len);
 
 /* hooks.c: storage drivers with the hook; hook_v1.c and hook_v2.c are what they call */
@@ -221,6 +249,7 @@ int nvfs_hooks_init(void);
 void nvfs_hooks_exit(void);
 void nvfs_hooks_attach(void);
 bool nvfs_hooks_any(void);
+bool nvfs_hooks_serve(const char *driver);
 struct seq_file;
 void nvfs_hooks_show(struct seq_file *s);
 void nvfs_hooks_show_reasons(struct seq_file *s);
@@ -254,7 +283,7 @@ long nvfs_ogds_rw(void __user *arg);
 /* fence.c */
 void nvfs_fence_state(struct nvfs_mapping *m, u32 state);
 void nvfs_fence_signal(struct nvfs_mapping *m, s64 result, u64 value);
-size_t nvfs_fence_holes(struct nvfs_mapping *m, loff_t pos, u32 first, size_t len);
+size_t nvfs_fence_holes(struct nvfs_mapping *m, loff_t pos, u32 first, size_t len, bool p2p);
 
 /* topo.c */
 int nvfs_topo_init(void);
@@ -265,6 +294,7 @@ int nvfs_bridges_show(struct seq_file *s);
 int nvfs_ways_show(struct seq_file *s);
 
 /* gpustat.c */
+struct pci_dev *nvfs_pci_at(u64 phys, int *bar);
 void nvfs_gpustat_pin(struct nvfs_mapping *m, const struct nvidia_p2p_page_table *t);
 void nvfs_gpustat_unpin(struct nvfs_mapping *m);
 void nvfs_gpustat_used(struct nvfs_mapping *m, u64 slots);
@@ -299,6 +329,7 @@ enum nvfs_stat {
 	NVFS_ST_OPS_BATCH,
 	NVFS_ST_OPENS, NVFS_ST_SHADOW_BYTES,
 	NVFS_ST_CPU_READ_BYTES, NVFS_ST_CPU_WRITE_BYTES, NVFS_ST_REWRITES,
+	NVFS_ST_P2P_READ_BYTES, NVFS_ST_P2P_WRITE_BYTES,
 	NVFS_ST_COUNT,
 };
 

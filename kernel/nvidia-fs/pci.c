@@ -14,6 +14,7 @@
 
 #include "nvidia-fs.h"
 #include "log.h"
+#include "p2p.h"
 
 #define NVFS_DRAIN_MS 5000
 #define NVFS_WANTED 8
@@ -146,6 +147,7 @@ static int nvfs_bus_event(struct notifier_block *nb, unsigned long event, void *
 			nvfs_peer_add(pdev);
 		break;
 	case BUS_NOTIFY_UNBIND_DRIVER:
+		nvfs_p2p_unbind(pdev);
 		nvfs_peer_del(pdev, false);
 		break;
 	case BUS_NOTIFY_UNBOUND_DRIVER:
@@ -286,6 +288,12 @@ int nvfs_peers_refresh(struct nvfs_mapping *m)
 		r = nvfs_peers_map_locked(m);
 	mutex_unlock(&nvfs_topo_lock);
 	return r;
+}
+
+/* Another number than before: a slot may stand for another drive. */
+unsigned long nvfs_peers_gen(void)
+{
+	return READ_ONCE(nvfs_peer_gen);
 }
 
 /* How many peers stand in slots, and the name of the first one's driver. */

@@ -4,6 +4,7 @@
 #include <linux/seq_file.h>
 
 #include "nvidia-fs.h"
+#include "p2p.h"
 
 static struct proc_dir_entry *nvfs_proc;
 static struct proc_dir_entry *nvfs_proc_link;
@@ -46,10 +47,14 @@ static int opengds_show(struct seq_file *s, void *v)
 {
 	seq_printf(s, "version: %s\npin_mode: %s\n", NVFS_VERSION_STRING, nvfs_pin_mode);
 	nvfs_hooks_show_reasons(s);
+	nvfs_p2p_show(s);
 	/* bytes that a CPU moved where a drive might have; writes done again after all */
 	seq_printf(s, "cpu_read_bytes: %lld\ncpu_write_bytes: %lld\nrewrites: %lld\n",
 		   nvfs_stat_sum(NVFS_ST_CPU_READ_BYTES),
 		   nvfs_stat_sum(NVFS_ST_CPU_WRITE_BYTES), nvfs_stat_sum(NVFS_ST_REWRITES));
+	/* bytes that a drive moved over P2PDMA carriers */
+	seq_printf(s, "p2pdma_read_bytes: %lld\np2pdma_write_bytes: %lld\n",
+		   nvfs_stat_sum(NVFS_ST_P2P_READ_BYTES), nvfs_stat_sum(NVFS_ST_P2P_WRITE_BYTES));
 	return nvfs_ways_show(s);
 }
 

@@ -28,6 +28,7 @@
 #include "io.h"
 #include "nvidia-fs.h"
 #include "log.h"
+#include "p2p.h"
 #include "sectors.h"
 #include "trace.h"
 
@@ -260,7 +261,9 @@ ssize_t nvfs_repair(const struct nvfs_req *rq, u32 first, size_t len, u32 bad, u
 	if (nvfs_once(rq, 1))
 		nvfs_say("%s: %pD, %zu bytes at %lld: %u blocks were not moved by DMA (a hole, or %s went through the CPU): %s\n",
 			 rq->write ? "WRITE" : "READ", rq->file, len, rq->pos, bad, fs,
-			 rq->write ? "written again by the CPU" : "the CPU moved them");
+			 rq->write && !rq->p2p ? "written again by the CPU" : "the CPU moved them");
+	if (rq->p2p)
+		return nvfs_p2p_settle(rq, first, len);
 	if (rq->write) {
 		nvfs_stat_inc(NVFS_ST_REWRITES);
 		return nvfs_by_cpu(rq, len);

@@ -8,8 +8,9 @@
  * noted sectors cannot show. So the list names what is known to leave the pages alone;
  * everything else is moved by repair.c through host pages, which is right for all.
  *
- *   surely direct   a PCI NVMe function with a hooked driver, no protection information,
- *                   no stable pages; and on it the raw device or partition, ext4 and XFS
+ *   surely direct   a PCI NVMe function with a hooked driver, or one that takes P2PDMA pages
+ *                   (p2p.h), no protection information, no stable pages; and on it the raw
+ *                   device or partition, ext4 and XFS
  *                   with a file of which statx says that it does direct I/O (not journalled,
  *                   inline, encrypted, compressed, verity, DAX; XFS: not on the realtime
  *                   device)
@@ -20,12 +21,14 @@
 #include <linux/blkdev.h>
 #include <linux/fileattr.h>
 #include <linux/fs.h>
+#include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/stat.h>
 
 #include "io.h"
 #include "nvidia-fs.h"
 #include "log.h"
+#include "p2p.h"
 
 #ifndef HAVE_FILE_KATTR
 #define file_kattr fileattr
@@ -35,11 +38,22 @@
 
 static const char * const nvfs_direct_fs[] = { "ext4", "xfs" };
 
-/* The drive below a block device: why it does not DMA from carriers, or NULL. */
-static const char *nvfs_why_drive(struct block_device *bdev)
+/* Of the nvme driver, or something else that hangs below a PCI function? */
+static bool nvfs_is_nvme(const struct block_device *bdev)
+{
+	const struct module *owner = bdev->bd_disk->fops->owner;
+
+	return !owner || !strcmp(owner->name, "nvme_core");
+}
+
+/*
+ * The drive below a block device: why it does not DMA from carriers, or NULL; then rq says of
+ * which kind they are. The driver's hook comes first, it needs nothing of the kernel.
+ */
+static const char *nvfs_why_drive(struct nvfs_req *rq, struct block_device *bdev)
 {
 	struct device *dev = disk_to_dev(bdev->bd_disk);
-	bool ok = false;
+	bool nvme = nvfs_is_nvme(bdev), ok = false;
 
 	if (bdev_stable_writes(bdev))
 		return "on a device that wants stable pages";
@@ -47,12 +61,17 @@ static const char *nvfs_why_drive(struct block_device *bdev)
 		return "on a device with protection information";
 	while (dev && !dev_is_pci(dev))
 		dev = dev->parent;
-	if (dev) {
+	if (dev && nvfs_carriers_allowed() != NVFS_CARRIERS_P2PDMA) {
 		rcu_read_lock();
-		ok = nvfs_peer_find(dev);
+		ok = nvfs_peer_find(dev) && (nvme ? nvfs_hooks_serve(dev_driver_string(dev)) :
+						    nvfs_hooks_any());
 		rcu_read_unlock();
 	}
-	return ok ? NULL : "not on an NVMe namespace of a driver with the hook";
+	if (ok)
+		return NULL;
+	rq->p2p_why = nvfs_p2p_drive(rq->m, bdev, dev && nvme ? to_pci_dev(dev) : NULL);
+	rq->p2p = !rq->p2p_why;
+	return rq->p2p ? NULL : "not on an NVMe namespace of a driver with the hook";
 }
 
 /* XFS may keep it on another device than the one that the super block names. */
@@ -104,8 +123,9 @@ static bool nvfs_ext4_plain(const struct inode *inode)
 }
 
 /* Why the CPU has to move this file's bytes, or NULL. -errno in *err: it cannot either. */
-static const char *nvfs_why_cpu(struct file *file, int *err)
+static const char *nvfs_why_cpu(struct nvfs_req *rq, int *err)
 {
+	struct file *file = rq->file;
 	struct inode *inode = file_inode(file);
 	const struct address_space_operations *ops = READ_ONCE(inode->i_mapping->a_ops);
 	const char *fs = inode->i_sb->s_type->name, *why;
@@ -113,12 +133,14 @@ static const char *nvfs_why_cpu(struct file *file, int *err)
 	struct kstat st;
 
 	*err = 0;
-	if (!nvfs_hooks_any())
+	if (!nvfs_hooks_any() && READ_ONCE(rq->m->p2p_why)) {
+		rq->p2p_why = READ_ONCE(rq->m->p2p_why);
 		return "on a machine where no storage driver with the hook is attached";
+	}
 	if (S_ISBLK(inode->i_mode))
-		return nvfs_why_drive(I_BDEV(file->f_mapping->host));
+		return nvfs_why_drive(rq, I_BDEV(file->f_mapping->host));
 	if (plain && ops == READ_ONCE(nvfs_ext4_direct))
-		return nvfs_why_drive(inode->i_sb->s_bdev);
+		return nvfs_why_drive(rq, inode->i_sb->s_bdev);
 	*err = vfs_getattr(&file->f_path, &st, STATX_DIOALIGN, AT_STATX_DONT_SYNC);
 	if (*err)
 		return "not to be looked at";
@@ -140,7 +162,7 @@ static const char *nvfs_why_cpu(struct file *file, int *err)
 		return "on the realtime device";
 	if (plain)
 		WRITE_ONCE(nvfs_ext4_direct, ops);
-	return nvfs_why_drive(inode->i_sb->s_bdev);
+	return nvfs_why_drive(rq, inode->i_sb->s_bdev);
 }
 
 /* Choose the way of a request; 0, or -EOPNOTSUPP before anything is submitted. */
@@ -150,19 +172,25 @@ int nvfs_way(struct nvfs_req *rq, bool direct_only)
 	int err;
 
 	rq->direct_only = direct_only;
-	why = nvfs_why_cpu(rq->file, &err);
+	why = nvfs_why_cpu(rq, &err);
 	if (!why)
 		return 0;
+	if (rq->p2p_why)
+		nvfs_p2p_count(rq->p2p_why);
 	if (!err && direct_only)
 		err = -EOPNOTSUPP;
 	if (err) {
-		nvfs_say("%pD (%s) is %s (%d): use host memory for it\n", rq->file,
-			 file_inode(rq->file)->i_sb->s_type->name, why, err);
+		nvfs_say("%pD (%s) is %s%s%s (%d): use host memory for it\n", rq->file,
+			 file_inode(rq->file)->i_sb->s_type->name, why,
+			 rq->p2p_why ? "; P2PDMA: " : "",
+			 rq->p2p_why ? nvfs_p2p_text(rq->p2p_why) : "", err);
 		return err;
 	}
 	rq->by_cpu = true;
 	if (nvfs_once(rq, 0))
-		nvfs_say("%pD (%s) is %s: the CPU moves its bytes\n", rq->file,
-			 file_inode(rq->file)->i_sb->s_type->name, why);
+		nvfs_say("%pD (%s) is %s%s%s: the CPU moves its bytes\n", rq->file,
+			 file_inode(rq->file)->i_sb->s_type->name, why,
+			 rq->p2p_why ? "; P2PDMA: " : "",
+			 rq->p2p_why ? nvfs_p2p_text(rq->p2p_why) : "");
 	return 0;
 }

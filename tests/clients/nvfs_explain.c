@@ -115,6 +115,23 @@ void nvfs_explain_map(const struct nvfs_map *map, const char *step, int err)
 }
 
 /* wekafsio is always listed, hook or not */
+/* Does the module do without a hook here (its own proc file says so; others have none)? */
+static bool p2pdma_used(const struct nvfs_map *map)
+{
+	char path[PATH_MAX], line[256];
+	bool used = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/opengds", map->nv->proc);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (!used && fgets(line, sizeof(line), f))
+		used = !strncmp(line, "p2pdma: used ", 13);
+	fclose(f);
+	return used;
+}
+
 static bool hook_attached(const struct nvfs_map *map)
 {
 	char path[PATH_MAX], line[128];
@@ -173,7 +190,7 @@ static const char *bad_range(const struct nvfs_map *map, size_t size, off_t file
 
 static const char *cause_of(const struct nvfs_map *map, bool write, int err)
 {
-	if (!hook_attached(map))
+	if (!hook_attached(map) && !p2pdma_used(map))
 		return "no storage driver with the nvfs hook is attached "
 		       "(see /proc/driver/nvidia-fs/modules); load the hooked nvme driver "
 		       "or use the bounce route";

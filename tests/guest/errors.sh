@@ -92,7 +92,7 @@ t_run "and then there is room" nvfs_try write --file /mnt/new --size 8M
 t_unload
 
 # the stock driver has no hook
-T_STOCK=y t_load
+T_STOCK=y T_NVFS=carriers=shadow t_load
 t_mount ext4 "$(t_drive 0)" /mnt
 t_expect "no storage driver with the hook" EOPNOTSUPP "no storage driver with the nvfs hook is attached .*load the hooked nvme" \
 	nvfs_try read --file /mnt/f --direct-only

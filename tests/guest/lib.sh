@@ -151,7 +151,7 @@ t_unload() {
 	local m
 	t_umount_all
 	if t_loaded nvidia_fs && t_loaded gpu_sim; then t_check_pins; fi
-	for m in nvidia-fs hook-test nvme gpu-sim; do
+	for m in nvidia-fs plug-test hook-test nvme gpu-sim; do
 		t_loaded "$m" || continue
 		timeout 30 rmmod "$m" || t_bad "rmmod $m: refs $(<"/sys/module/${m//-/_}/refcnt")"
 	done
@@ -165,7 +165,7 @@ t_cleanup() {
 	wait
 	t_tracing_off
 	for m in "${t_mounts[@]}"; do umount -l "$m" 2>/dev/null; done
-	for m in nvidia-fs hook-test nvme gpu-sim; do
+	for m in nvidia-fs plug-test hook-test nvme gpu-sim; do
 		if t_loaded "$m"; then timeout 30 rmmod "$m" 2>/dev/null; fi
 	done
 	[ "$status" != 0 ] || ! t_loaded nvidia_fs || status=1

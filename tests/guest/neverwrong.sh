@@ -9,7 +9,8 @@
 # when what the CPU moved is not what it had to.
 . "$(dirname "$0")/lib.sh"
 
-t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
+# p2pdma_right.sh runs all of this over P2PDMA pages, which need no byte written again
+[ "${T_STOCK:-}" = y ] || t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 size=192K
 
 # t_right TEXT CPU read|write FILE [SIZE]
@@ -96,8 +97,8 @@ t_umount /mnt
 t_ext4 -O ^extent,^64bit
 truncate -s $size /mnt/f
 t_right "ext4 without extents: hole, write" 192K write /mnt/f
-t_check "which was written again" test \
-	"$(sed -n 's/^rewrites: //p' $t_proc/opengds)" = 1
+t_check "which was written again, if the carriers are host pages" test \
+	"$(sed -n 's/^rewrites: //p' $t_proc/opengds)" = "${t_rewrites:-1}"
 t_right "ext4 without extents: data, write" none write /mnt/f
 truncate -s $size /mnt/f2
 t_expect "ext4 without extents: hole, direct only" ENOTBLK "see dmesg" \

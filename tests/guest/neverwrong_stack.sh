@@ -93,7 +93,7 @@ t_both "tmpfs" "$t_tmp/ram/f"
 t_unload
 
 # the same drive without the hook
-T_STOCK=y t_load
+T_STOCK=y T_NVFS=carriers=shadow t_load
 t_wait 20 t_drive 0 >/dev/null || t_fail "no drive"
 t_file "drive without the hook" "$(t_drive 0)"
 t_unload

@@ -97,7 +97,7 @@ fi
 t_unload
 
 # the same drive without the hook
-T_STOCK=y t_load
+T_STOCK=y T_NVFS=carriers=shadow t_load
 mkfs.ext4 -q -F "$(t_drive 0)"
 t_mount ext4 "$(t_drive 0)" /mnt
 nvfs_copy make /mnt/f 64K 1
