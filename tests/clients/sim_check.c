@@ -26,6 +26,7 @@
 
 #include "cuda.h"
 #include "gpu_sim.h"
+#include "t_vram.h"
 
 #define MAX_PIECES 8192
 #define MIB ((size_t)1 << 20)
@@ -76,34 +77,6 @@ static uint64_t *words(uint64_t seed, size_t bytes)
 	return p;
 }
 
-/* A card's whole BAR, past the simulator. */
-static uint8_t *map_bar(int card, size_t *len)
-{
-	char path[128], pci[32];
-	CUdevice dev;
-	uint8_t *p;
-	int fd, i;
-
-	CU(cuDeviceGet(&dev, card));
-	CU(cuDeviceGetPCIBusId(pci, sizeof(pci), dev));
-	for (i = 0; pci[i]; i++)
-		pci[i] = pci[i] >= 'A' && pci[i] <= 'F' ? pci[i] + 32 : pci[i];
-	CU(cuDeviceTotalMem(len, dev));
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource2_wc", pci);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0) {
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource2", pci);
-		fd = open(path, O_RDWR | O_CLOEXEC);
-	}
-	if (fd < 0)
-		die(path, strerror(errno));
-	p = mmap(NULL, *len, PROT_READ, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		die(path, strerror(errno));
-	close(fd);
-	return p;
-}
-
 static int where(CUdeviceptr ptr, size_t size, struct gpu_sim_piece *pieces)
 {
 	int n = gpu_sim_where((void *)(uintptr_t)ptr, size, pieces, MAX_PIECES);
@@ -120,7 +93,7 @@ static void compare_bar(CUdeviceptr ptr, size_t size, const void *expect)
 	static struct gpu_sim_piece p[MAX_PIECES];
 	int n = where(ptr, size, p), i;
 	size_t done = 0, len;
-	uint8_t *bar = map_bar(0, &len);
+	uint8_t *bar = t_vram_map(0, &len);
 
 	for (i = 0; i < n; i++) {
 		CHECK(p[i].card == 0 && p[i].buf_off == done);
@@ -222,7 +195,7 @@ static void poison(void)
 	int n, i;
 
 	open_gpu(0);
-	bar = map_bar(0, &len);
+	bar = t_vram_map(0, &len);
 	CHECK(poisoned(bar, len));
 	CU(cuMemAlloc(&a, size));
 	CU(cuMemcpyDtoH(out, a, size));
@@ -278,7 +251,7 @@ static void cards(int want)
 	for (i = 0; i < n; i++) {
 		CHECK(gpu_sim_where((void *)(uintptr_t)p[i], 4096, &piece, 1) == 1);
 		CHECK((int)piece.card == i);
-		bar = map_bar(i, &len);
+		bar = t_vram_map(i, &len);
 		CHECK(*(uint64_t *)(bar + piece.card_off + 8) == word(100 + i, 1));
 		munmap(bar, len);
 	}
