@@ -2,7 +2,8 @@
 /*
  * wire.h - the requests of the GPU driver's resource manager that lib/rm makes, as they
  * stand in memory. Seen with driver 580; sizes and offsets are asserted, and each call gives
- * its size along, so that a driver with others refuses instead of misreading.
+ * its size along, so that a driver with others refuses instead of misreading. The simulated
+ * GPU's module answers by this file, too: it is plain C for both worlds.
  *
  * Numbers of the kind "object" are names that the client chooses; a client is known to other
  * processes' clients by its number, too.
@@ -10,9 +11,15 @@
 #ifndef RM_WIRE_H
 #define RM_WIRE_H
 
+#ifdef __KERNEL__
+#include <linux/ioctl.h>
+#include <linux/stddef.h>
+#include <linux/types.h>
+#else
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#endif
 
 /* On the control node, but RM_IOC_MAP's descriptor and RM_IOC_REGISTER_FD. */
 #define RM_IOC_FREE _IOWR('F', 0x29, struct rm_free)
@@ -32,6 +39,30 @@
 #define RM_CTRL_PROBED_IDS 0x214
 #define RM_CTRL_ATTACH_IDS 0x215
 #define RM_CTRL_PCI_INFO 0x21b
+
+/* Of the driver's own list of statuses: those that the simulated one answers. */
+enum rm_status {
+	RM_OK = 0,
+	RM_GPU_IS_LOST = 0x0f,
+	RM_DUPLICATE_NAME = 0x19,
+	RM_NO_RESOURCES = 0x1a,
+	RM_NO_PERMISSION = 0x1b,
+	RM_INVALID_ADDRESS = 0x1e,
+	RM_INVALID_ARGUMENT = 0x1f,
+	RM_INVALID_BASE = 0x20,
+	RM_INVALID_CLASS = 0x22,
+	RM_INVALID_CLIENT = 0x23,
+	RM_INVALID_COMMAND = 0x24,
+	RM_INVALID_DEVICE = 0x26,
+	RM_INVALID_FLAGS = 0x29,
+	RM_INVALID_LIMIT = 0x2e,
+	RM_INVALID_HANDLE = 0x33,
+	RM_INVALID_PARENT = 0x36,
+	RM_INVALID_PARAMS = 0x3a,
+	RM_NO_MEMORY = 0x51,
+	RM_NOT_FOUND = 0x57,
+	RM_STATE_IN_USE = 0x63
+};
 
 #define RM_MAX_GPUS 32
 #define RM_NO_ID 0xffffffffu

@@ -19,6 +19,7 @@
 #define GPU_MAX_MEMS 65536	/* allocations of one file */
 #define GPU_MAX_PIECES 65536	/* pieces that one WHERE tells */
 #define GPU_MAX_VA (1ULL << 56)
+#define GPU_FIRST_OBJECT 0x5c000001U	/* far from the names that clients of the RM choose */
 
 static void gpu_mem_free_struct(struct kref *ref)
 {
@@ -91,6 +92,35 @@ static struct gpu_mem *gpu_mem_by_handle(struct gpu_client *client, u64 handle)
 	return NULL;
 }
 
+/* The open file that CUDA IPC handles name so. RM lock held. */
+struct gpu_client *gpu_client_named(u32 name)
+{
+	struct gpu_client *client;
+	struct gpu_card *card;
+
+	gpu_rm_assert_held();
+	list_for_each_entry(card, &gpu_cards, link) {
+		list_for_each_entry(client, &card->clients, link) {
+			if (client->rm_name == name)
+				return client;
+		}
+	}
+	return NULL;
+}
+
+/* Its allocation of that name, or NULL: there is none, or not any more. RM lock held. */
+struct gpu_mem *gpu_mem_named(struct gpu_client *client, u32 object)
+{
+	struct gpu_mem *mem;
+
+	gpu_rm_assert_held();
+	list_for_each_entry(mem, &client->mems, link) {
+		if (mem->object == object)
+			return mem;
+	}
+	return NULL;
+}
+
 /*
  * End an allocation: no mapping shows it any more, no look-up finds it, callbacks have
  * run. RM lock held; true as gpu_mem_unuse(), the caller has the list's reference now.
@@ -120,6 +150,8 @@ static int gpu_open(struct inode *inode, struct file *file)
 	client->tgid = get_pid(task_tgid(current));
 	client->mapping = file->f_mapping;
 	client->pattern = GPU_SIM_CONTIG;
+	client->rm_name = gpu_rm_new_client();
+	client->next_object = GPU_FIRST_OBJECT;
 	INIT_LIST_HEAD(&client->link);
 	INIT_LIST_HEAD(&client->mems);
 	/* no RM lock here: misc_open() holds a lock that all misc devices share */
@@ -163,7 +195,8 @@ static long gpu_ioctl_info(struct gpu_client *client, void __user *arg)
 		.poison = GPU_SIM_POISON,
 		.page_size = GPU_SIM_PAGE_SIZE,
 		.flags = gpu_vram_poisons() ? GPU_SIM_INFO_POISONS : 0,
-		.name = "OpenGDS simulated GPU",
+		.name = GPU_SIM_NAME,
+		.rm_client = client->rm_name,
 	};
 
 	memcpy(info.uuid, card->uuid, sizeof(info.uuid));
@@ -191,6 +224,7 @@ static int gpu_mem_add(struct gpu_client *client, struct gpu_mem *mem, u32 patte
 		return ret;
 	mem->handle = card->next_handle;
 	card->next_handle += mem->size;
+	mem->object = client->next_object++;
 	client->nmems++;
 	if (list_empty(&client->link))
 		list_add_tail(&client->link, &card->clients);
@@ -228,7 +262,7 @@ static long gpu_ioctl_alloc(struct gpu_client *client, void __user *arg)
 
 	if (copy_from_user(&a, arg, sizeof(a)))
 		return -EFAULT;
-	if (!a.size || a.reserved || a.pattern >= GPU_SIM_PATTERNS ||
+	if (!a.size || a.pattern >= GPU_SIM_PATTERNS ||
 	    !IS_ALIGNED(a.va, GPU_SIM_PAGE_SIZE) || !a.va || a.va >= GPU_MAX_VA)
 		return -EINVAL;
 	if (a.size > (u64)card->npages << GPU_SIM_PAGE_SHIFT)
@@ -252,6 +286,7 @@ static long gpu_ioctl_alloc(struct gpu_client *client, void __user *arg)
 	gpu_rm_lock();
 	ret = gpu_mem_add(client, mem, a.pattern, a.seed);
 	a.handle = mem->handle;
+	a.object = mem->object;
 	a.size = mem->size;
 	gpu_rm_unlock();
 	if (ret) {
@@ -497,6 +532,7 @@ void gpu_dev_kill(struct gpu_card *card)
 		list_for_each_entry(mem, &client->mems, link)
 			gpu_p2p_revoke(mem);
 	}
+	gpu_node_kill(card);
 	list_del_init(&card->link);
 	gpu_rm_unlock();
 }

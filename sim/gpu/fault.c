@@ -24,6 +24,7 @@ static struct gpu_fault_order gpu_faults[GPU_FAULT_SITES] = {
 	GPU_FAULT_INIT(GPU_FAULT_ALLOC, ENOMEM),
 	GPU_FAULT_INIT(GPU_FAULT_GET_PAGES, EINVAL),	/* what a GeForce answers */
 	GPU_FAULT_INIT(GPU_FAULT_DMA_MAP, EIO),
+	GPU_FAULT_INIT(GPU_FAULT_RM, EIO),
 };
 
 static int gpu_fault_set(const char *val, const struct kernel_param *kp)
@@ -62,6 +63,8 @@ module_param_cb(fault_get_pages, &gpu_fault_ops, &gpu_faults[GPU_FAULT_GET_PAGES
 MODULE_PARM_DESC(fault_get_pages, "TIMES[:ERRNO] for nvidia_p2p_get_pages* (EINVAL, as a GeForce)");
 module_param_cb(fault_dma_map, &gpu_fault_ops, &gpu_faults[GPU_FAULT_DMA_MAP], 0644);
 MODULE_PARM_DESC(fault_dma_map, "TIMES[:ERRNO] for nvidia_p2p_dma_map_pages (EIO)");
+module_param_cb(fault_rm, &gpu_fault_ops, &gpu_faults[GPU_FAULT_RM], 0644);
+MODULE_PARM_DESC(fault_rm, "TIMES[:ERRNO] for requests to the resource manager, frees aside (EIO)");
 
 /* 0, or the negative errno that this call has to fail with. */
 int gpu_fault(enum gpu_fault_site site)
@@ -127,4 +130,14 @@ MODULE_PARM_DESC(page_kb, "KiB of a page in page tables: 64 or 128 (64)");
 u32 gpu_fault_page_shift(void)
 {
 	return READ_ONCE(page_kb) == 128 ? GPU_SIM_PAGE_SHIFT + 1 : GPU_SIM_PAGE_SHIFT;
+}
+
+static unsigned int rm_lie;
+module_param(rm_lie, uint, 0644);
+MODULE_PARM_DESC(rm_lie, "KiB, multiple of 4: mappings of the resource manager show what lies that much further on in the object (0)");
+
+/* Bytes, a multiple of the page size. */
+u64 gpu_fault_rm_lie(void)
+{
+	return ((u64)READ_ONCE(rm_lie) << 10) & PAGE_MASK;
 }

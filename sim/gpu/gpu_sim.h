@@ -14,8 +14,9 @@
  *   card   kref: PCI binding, open files, allocations. States: live -> dead (unbind,
  *          hot unplug), one way. A dead card's BAR is not touched any more.
  *   mem    kref: the client's list, mappings (VMAs), pins. Its VRAM pages are another
- *          matter: `users` counts the allocation itself and each pin; the last one out
- *          poisons the pages and gives them back.
+ *          matter: `users` counts the allocation itself, each pin and each second name in
+ *          the resource manager (gpu_rm.h); the last one out poisons the pages and gives
+ *          them back.
  *          States: allocated -> freed (ioctl, last close, process death), one way.
  *   pin    one page table that nvidia_p2p_get_pages* handed out. Holds mem and the module.
  *          States: live (in the hash) -> gone, by put, or by the driver after the callback.
@@ -40,9 +41,11 @@
 #include "probe.h"
 
 #define GPU_SIM_BAR 2
+#define GPU_SIM_NAME "OpenGDS simulated GPU"
 
 struct pid;
 struct address_space;
+struct proc_dir_entry;
 
 struct gpu_card {
 	struct kref ref;
@@ -67,6 +70,14 @@ struct gpu_card {
 	u64 pinned;			/* bytes */
 	struct list_head clients;
 	struct list_head link;		/* in the list of cards */
+	struct list_head views;		/* struct gpu_node with a live view */
+	u32 nviews;
+	u64 viewed;			/* bytes that they show */
+	u32 nnames;			/* second names of memory */
+
+	struct miscdevice node;		/* /dev/nvidiaN */
+	char node_name[16];		/* "nvidiaN" */
+	struct proc_dir_entry *proc;	/* below /proc/driver/nvidia/gpus; constant once bound */
 
 	atomic_t nmaps;			/* DMA mappings */
 };
@@ -76,6 +87,8 @@ struct gpu_client {
 	struct gpu_card *card;		/* referenced; constant */
 	struct pid *tgid;		/* the process that opened it, referenced; constant */
 	struct address_space *mapping;	/* of the file, to zap its mappings; constant */
+	u32 rm_name;			/* as CUDA IPC handles tell it; constant */
+	u32 next_object;		/* RM lock */
 	struct list_head link;		/* card->clients, since its first mem; RM lock */
 	struct list_head mems;		/* W: RM lock + card->life; R: either */
 	u32 nmems;			/* RM lock */
@@ -88,6 +101,7 @@ struct gpu_mem {
 	struct gpu_card *card;		/* referenced; constant */
 	struct list_head link;		/* client->mems */
 	u64 va, size, handle;		/* constant */
+	u32 object;			/* as CUDA IPC handles tell it; constant */
 	bool freed;			/* W: RM lock + card->life; R: either */
 	u32 users;			/* RM lock */
 	struct list_head pins;		/* RM lock */
@@ -103,6 +117,8 @@ struct gpu_mem *gpu_mem_find(struct pid *tgid, u64 va, u64 len);
 void gpu_mem_get(struct gpu_mem *mem);
 void gpu_mem_put(struct gpu_mem *mem);
 bool gpu_mem_unuse(struct gpu_mem *mem);
+struct gpu_client *gpu_client_named(u32 name);
+struct gpu_mem *gpu_mem_named(struct gpu_client *client, u32 object);
 
 /* vram.c */
 int gpu_vram_init(struct gpu_card *card);
@@ -125,14 +141,27 @@ void gpu_rm_assert_held(void);
 void gpu_p2p_revoke(struct gpu_mem *mem);
 int gpu_p2p_init(void);
 
+/* rm.c */
+u32 gpu_rm_new_client(void);
+int gpu_rm_init(void);
+void gpu_rm_exit(void);
+
+/* rm_node.c */
+int gpu_node_add(struct gpu_card *card);
+void gpu_node_del(struct gpu_card *card);
+void gpu_node_kill(struct gpu_card *card);
+
 /* fault.c */
-enum gpu_fault_site { GPU_FAULT_ALLOC, GPU_FAULT_GET_PAGES, GPU_FAULT_DMA_MAP, GPU_FAULT_SITES };
+enum gpu_fault_site {
+	GPU_FAULT_ALLOC, GPU_FAULT_GET_PAGES, GPU_FAULT_DMA_MAP, GPU_FAULT_RM, GPU_FAULT_SITES
+};
 
 int gpu_fault(enum gpu_fault_site site);
 void gpu_fault_delay_callback(void);
 u64 gpu_fault_bar1_bytes(void);
 u32 gpu_fault_table_version(void);
 u32 gpu_fault_page_shift(void);
+u64 gpu_fault_rm_lie(void);
 
 static inline phys_addr_t gpu_page_phys(const struct gpu_mem *mem, u32 i)
 {

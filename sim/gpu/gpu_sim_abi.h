@@ -64,7 +64,8 @@ struct gpu_sim_info {
 	__u32 flags;		/* GPU_SIM_INFO_* */
 	__u8 uuid[16];
 	char name[32];
-	__u8 reserved[32];	/* bytes 96..127 */
+	__u32 rm_client;	/* how the resource manager calls this file */
+	__u8 reserved[28];	/* bytes 100..127 */
 };
 
 GPU_SIM_ASSERT(sizeof(struct gpu_sim_info) == 128);
@@ -77,14 +78,15 @@ GPU_SIM_ASSERT(offsetof(struct gpu_sim_info, page_size) == 40);
 GPU_SIM_ASSERT(offsetof(struct gpu_sim_info, flags) == 44);
 GPU_SIM_ASSERT(offsetof(struct gpu_sim_info, uuid) == 48);
 GPU_SIM_ASSERT(offsetof(struct gpu_sim_info, name) == 64);
-GPU_SIM_ASSERT(offsetof(struct gpu_sim_info, reserved) == 96);
+GPU_SIM_ASSERT(offsetof(struct gpu_sim_info, rm_client) == 96);
+GPU_SIM_ASSERT(offsetof(struct gpu_sim_info, reserved) == 100);
 
 struct gpu_sim_alloc {
 	__u64 size;		/* bytes; rounded up to whole pages, the result is told */
 	__u64 va;		/* 64-KiB aligned, free of other allocations of the process */
 	__u64 handle;		/* out */
 	__u32 pattern;		/* enum gpu_sim_pattern */
-	__u32 reserved;		/* bytes 28..31, 0 */
+	__u32 object;		/* out: its name in the resource manager */
 	__u64 seed;		/* of GPU_SIM_RANDOM */
 };
 
@@ -92,7 +94,7 @@ GPU_SIM_ASSERT(sizeof(struct gpu_sim_alloc) == 40);
 GPU_SIM_ASSERT(offsetof(struct gpu_sim_alloc, va) == 8);
 GPU_SIM_ASSERT(offsetof(struct gpu_sim_alloc, handle) == 16);
 GPU_SIM_ASSERT(offsetof(struct gpu_sim_alloc, pattern) == 24);
-GPU_SIM_ASSERT(offsetof(struct gpu_sim_alloc, reserved) == 28);
+GPU_SIM_ASSERT(offsetof(struct gpu_sim_alloc, object) == 28);
 GPU_SIM_ASSERT(offsetof(struct gpu_sim_alloc, seed) == 32);
 
 struct gpu_sim_free {

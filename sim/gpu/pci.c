@@ -104,6 +104,7 @@ static int gpu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	init_rwsem(&card->life);
 	INIT_LIST_HEAD(&card->clients);
 	INIT_LIST_HEAD(&card->link);
+	INIT_LIST_HEAD(&card->views);
 	card->pdev = pci_dev_get(pdev);
 	card->phys = pci_resource_start(pdev, GPU_SIM_BAR);
 	card->bus = pci_bus_address(pdev, GPU_SIM_BAR);
@@ -134,10 +135,18 @@ static int gpu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		dev_err(&pdev->dev, "cannot make /dev/%s: %pe\n", card->name, ERR_PTR(ret));
 		goto unlist;
 	}
+	ret = gpu_node_add(card);
+	if (ret) {
+		dev_err(&pdev->dev, "cannot make /dev/%s: %pe\n", card->node_name, ERR_PTR(ret));
+		goto unregister;
+	}
 	dev_info(&pdev->dev, "%s: %u MiB of VRAM at %pa\n", card->name, card->npages / 16,
 		 &card->phys);
 	return 0;
 
+unregister:
+	gpu_dev_unregister(card);
+	gpu_dev_kill(card);	/* it is listed no more, and below that does no harm */
 unlist:
 	gpu_rm_lock();
 	list_del_init(&card->link);
@@ -156,6 +165,7 @@ static void gpu_remove(struct pci_dev *pdev)
 {
 	struct gpu_card *card = pci_get_drvdata(pdev);
 
+	gpu_node_del(card);
 	gpu_dev_unregister(card);
 	gpu_dev_kill(card);
 	iounmap(card->vram);
@@ -179,6 +189,8 @@ GPU_ATTR(total_pages, "%u", card->npages);
 GPU_ATTR(free_pages, "%u", READ_ONCE(card->nfree));
 GPU_ATTR(pins, "%u", READ_ONCE(card->npins));
 GPU_ATTR(dma_maps, "%d", atomic_read(&card->nmaps));
+GPU_ATTR(rm_names, "%u", READ_ONCE(card->nnames));
+GPU_ATTR(rm_views, "%u", READ_ONCE(card->nviews));
 
 static struct attribute *gpu_attrs[] = {
 	&dev_attr_index.attr,
@@ -187,6 +199,8 @@ static struct attribute *gpu_attrs[] = {
 	&dev_attr_free_pages.attr,
 	&dev_attr_pins.attr,
 	&dev_attr_dma_maps.attr,
+	&dev_attr_rm_names.attr,
+	&dev_attr_rm_views.attr,
 	NULL
 };
 
@@ -207,12 +221,19 @@ static int __init gpu_init(void)
 
 	if (ret)
 		return ret;
-	return pci_register_driver(&gpu_driver);
+	ret = gpu_rm_init();
+	if (ret)
+		return ret;
+	ret = pci_register_driver(&gpu_driver);
+	if (ret)
+		gpu_rm_exit();
+	return ret;
 }
 
 static void __exit gpu_exit(void)
 {
 	pci_unregister_driver(&gpu_driver);
+	gpu_rm_exit();
 }
 
 module_init(gpu_init);

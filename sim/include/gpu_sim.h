@@ -29,7 +29,7 @@ extern "C" {
  */
 int gpu_sim_where(const void *ptr, size_t size, struct gpu_sim_piece *pieces, unsigned int n);
 
-/* The client that the words of every CUDA IPC handle name (driver 580's layout). */
+/* The client that CUDA IPC handles name (driver 580's layout) in host memory mode. */
 #define GPU_SIM_RM_CLIENT 0xc1d00042u
 
 /*

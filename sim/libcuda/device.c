@@ -127,6 +127,7 @@ static void make_host_devices(void)
 		d->info.vram_bytes = mb << 20;
 		d->info.page_size = GPU_SIM_PAGE_SIZE;
 		d->info.poison = GPU_SIM_POISON;
+		d->info.rm_client = GPU_SIM_RM_CLIENT;
 		memcpy(d->info.uuid, "gpu-sim in host", sizeof(d->info.uuid));
 		d->info.uuid[15] = i;
 		strcpy(d->info.name, "OpenGDS simulated GPU (host)");

@@ -150,7 +150,7 @@ struct sim_state {
 	struct sim_range **range;	/* sorted by start */
 	size_t nranges, range_room;
 	uint64_t next_id;
-	uint32_t next_object;
+	uint32_t next_object;		/* host memory; a card numbers its own */
 	uint64_t nstreams;
 	uint64_t seed;
 	unsigned int delay_us;

@@ -2,6 +2,7 @@
 /*
  * ipc.c - CUDA IPC handles. Their 64 bytes hold what driver 580 puts there: words 4 and 5 the
  * size of the allocation, word 7 its place in the driver's object, 12 and 13 client and object.
+ * On a card these are the module's names; by them /dev/nvidiactl gives the memory another one.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,7 +25,7 @@ SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 		word[4] = range->size;
 		word[5] = (uint64_t)range->size >> 32;
 		word[7] = range->start - range->block->va;
-		word[12] = GPU_SIM_RM_CLIENT;
+		word[12] = sim_device(range->block->dev)->info.rm_client;
 		word[13] = range->block->object;
 		memcpy(pHandle, word, sizeof(word));
 	} else {

@@ -40,6 +40,7 @@ static CUresult block_on_card(struct sim_device *d, struct sim_block *b)
 		return errno == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY :
 		       errno == ENODEV ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_UNKNOWN;
 	b->handle = a.handle;
+	b->object = a.object;
 	b->cpu = mmap(NULL, b->size, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd, a.handle);
 	if (b->cpu == MAP_FAILED) {
 		f.handle = a.handle;
@@ -58,6 +59,7 @@ static CUresult block_on_host(struct sim_device *d, struct sim_block *b)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (i = 0; i < b->size / sizeof(*word); i++)
 		word[i] = GPU_SIM_POISON;
+	b->object = 0x5c000000 + sim.next_object++;
 	d->host_used += b->size;
 	b->cpu = (uint8_t *)b->va;
 	return CUDA_SUCCESS;
@@ -80,7 +82,6 @@ CUresult sim_block_new(CUcontext ctx, size_t size, bool shared, struct sim_block
 	b->dev = ctx->dev;
 	b->ctx = ctx;
 	b->shared = shared;
-	b->object = 0x5c000000 + sim.next_object++;
 	va = reserve(b->size);
 	if (!va) {
 		free(b);
