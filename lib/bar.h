@@ -82,6 +82,12 @@ void bar_put(struct bar *b);
  */
 struct bar *bar_cached(struct device *dev, const struct gpu_ptr *mem, unsigned int *reason);
 
+/*
+ * The allocation is being registered: it has a bar of its own from now on. And while the CPU sees
+ * memory write-combined, the kernel makes no P2PDMA pages of it (kernel/nvidia-fs/p2p.c).
+ */
+void bar_cached_drop(struct device *dev, uint64_t id);
+
 /* Part of a window, in use. */
 struct bar_use {
 	struct bar *bar;

@@ -105,6 +105,21 @@ struct bar *bar_cached(struct device *dev, const struct gpu_ptr *mem, unsigned i
 	return b;
 }
 
+void bar_cached_drop(struct device *dev, uint64_t id)
+{
+	struct bar_gpu *g = &dev->bar;
+	struct bar *b = NULL;
+	int i;
+
+	pthread_mutex_lock(&g->lock);
+	i = find(g, id);
+	if (g->cached[i].id == id)
+		b = take(g, i);
+	pthread_mutex_unlock(&g->lock);
+	if (b)
+		bar_put(b);
+}
+
 void bar_gpu_release(struct bar_gpu *g)
 {
 	struct bar *b;

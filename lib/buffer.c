@@ -233,6 +233,7 @@ static int register_gpu(struct buffer *b)
 		b->reason = REASON_MANAGED_MEMORY;
 		return 0;
 	}
+	bar_cached_drop(b->dev, b->mem.id);
 	/* a driver that does not know it has memory operations that wait by themselves */
 	err = gpu->sync_memops(b->va, b->mem.ctx);
 	if (err)

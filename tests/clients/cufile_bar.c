@@ -8,6 +8,7 @@
  *   cufile_bar fault --file F
  *   cufile_bar late --file F
  *   cufile_bar gone --file F
+ *   cufile_bar pages --file F
  *
  *   read    random sizes and places, registered memory and other, of threads: with "routes" of
  *           bar alone. --direct: by O_DIRECT
@@ -18,6 +19,8 @@
  *   late    it refuses from the second buffer on: the first one is not touched by that
  *   gone    says "held", waits for a line on stdin while the card is unbound; then the same
  *           read is refused, and everything is given back
+ *   pages   memory that was read through BAR1 before it was registered goes direct afterwards: its
+ *           pages can be those of the drive's own transfers. With a module, and any routes
  *
  * Each byte of a read and those beside it are looked at by the card's BAR in sysfs. All but
  * read, kept and gone want "routes" of bar and bounce. In a guest, as root.
@@ -383,6 +386,26 @@ static void part_gone(void)
 	free_user(u);
 }
 
+static void part_pages(void)
+{
+	struct user *u = new_user(0);
+	CUdeviceptr mem = t_gpu_alloc(2 * M);
+
+	/* the second request of an allocation makes it visible */
+	if (cuFileRead(all.fh, pointer(mem), 100, 0, 1) != 100)
+		t_die("BAD the first read: errno %d", errno);
+	read_by(u, OGDS_ROUTE_BAR, mem, 2 * M, 1, 1000, 5, "not registered");
+	counter_is("rm_views", 1, "not registered");
+	ok(cuFileBufRegister(pointer(mem), 2 * M, 0), "cuFileBufRegister");
+	counter_is("rm_views", 0, "registered");
+	read_by(u, OGDS_ROUTE_NVFS, mem, 2 * M, 64 * K, 1 * M, 128 * K, "registered");
+	/* a part of a block, and whole ones once more */
+	read_by(u, OGDS_ROUTE_BAR, mem, 2 * M, 3, 500, 1, "an edge");
+	read_by(u, OGDS_ROUTE_NVFS, mem, 2 * M, 0, 2 * M, 4 * M, "after the edge");
+	drop(mem);
+	free_user(u);
+}
+
 /* -- around them -- */
 
 static void open_all(void)
@@ -414,8 +437,8 @@ static void close_all(void)
 
 static void __attribute__((noreturn)) usage(void)
 {
-	fputs("usage: cufile_bar read|kept|lie|fault|late|gone --file F [--direct] [--threads N]\n"
-	      "                  [--reads N] [--seed N]\n", stderr);
+	fputs("usage: cufile_bar read|kept|lie|fault|late|gone|pages --file F [--direct]\n"
+	      "                  [--threads N] [--reads N] [--seed N]\n", stderr);
 	exit(2);
 }
 
@@ -454,6 +477,8 @@ int main(int argc, char **argv)
 		part_late();
 	else if (!strcmp(part, "gone"))
 		part_gone();
+	else if (!strcmp(part, "pages"))
+		part_pages();
 	else
 		usage();
 	close_all();

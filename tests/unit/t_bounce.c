@@ -415,15 +415,15 @@ static void t_random_ring(void **state)
 {
 	by_ring();
 	configure(FOUR, "");
-	random_requests(O_DIRECT, 120, 6, MIB);
-	assert_true(atomic_load(&ring_fake.begun) > 100);
+	random_requests(O_DIRECT, 60, 6, MIB);
+	assert_true(atomic_load(&ring_fake.begun) > 40);
 }
 
 static void t_random_ring_few_slots(void **state)
 {
 	by_ring();
 	configure(FOUR, FEW_SLOTS);
-	random_requests(O_DIRECT, 60, 7, 131072);
+	random_requests(O_DIRECT, 40, 7, 131072);
 }
 
 /* -- many at once, each with file and memory of its own -- */
