@@ -59,11 +59,12 @@ struct bar *bar_cached(struct device *dev, const struct gpu_ptr *mem, unsigned i
 	bool make = false;
 	int i;
 
+	/* whatever this request is for: who frees memory may never use that size again */
+	if (now - atomic_load(&g->swept_ns) > IDLE_NS)
+		drop_idle(g, now);
 	*reason = atomic_load(&g->reason);
 	if (*reason || !mem->id || mem->len > BAR_CACHED_BYTES)
 		return NULL;
-	if (now - atomic_load(&g->swept_ns) > IDLE_NS)
-		drop_idle(g, now);
 	pthread_mutex_lock(&g->lock);
 	i = find(g, mem->id);
 	if (g->cached[i].id != mem->id) {
