@@ -28,16 +28,19 @@ routes() {
 		>"$CUFILE_ENV_PATH_JSON"
 }
 
-# program COMMAND...: it passes, and leaves nothing of the card's
+# program COMMAND...: it passes, and leaves nothing of the card's; else nothing more is tried
 program() {
 	local status=0
 	rm -f "$CUFILE_LOGFILE_PATH"
 	timeout 200 "$@" >"$t_tmp/out" 2>&1 || status=$?
 	sed 's/^/  /' "$t_tmp/out"
-	t_check "$*: status $status" [ "$status" = 0 ]
-	[ "$status" = 0 ] || tail -n 15 "$CUFILE_LOGFILE_PATH" | sed 's/^/  log:/'
-	t_check "no name and no view is left" t_wait 10 nothing_named
-	t_check "all pages are free" t_wait 20 all_free
+	if [ "$status" != 0 ]; then
+		tail -n 15 "$CUFILE_LOGFILE_PATH" | sed 's/^/  log:/'
+		t_fail "$*: status $status"
+	fi
+	t_ok "$*"
+	t_wait 10 nothing_named || t_fail "$*: $(t_sim rm_names) names and $(t_sim rm_views) views are left"
+	t_wait 20 all_free || t_fail "$*: $(t_sim free_pages) of $(t_sim total_pages) pages are free"
 }
 # logged REGEX: the last program's log says so
 logged() { t_check "the log has '$1'" grep -qE -- "$1" "$CUFILE_LOGFILE_PATH"; }
