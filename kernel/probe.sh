@@ -9,7 +9,9 @@
 #
 # A probe of a structure that no header has names it in a line ` * btf: STRUCT...`; it gets
 # #defines of its layout (btf_struct.c), out of the type information of KDIR/vmlinux or, when
-# KDIR is the running kernel's, of the kernel itself. Where neither is there it does not compile.
+# KDIR is the running kernel's, of the kernel itself. A line ` * source: PATH` names a file of the
+# kernel's source that has it, too: SOURCE_<path>, with a _ for each sign, is that file where the
+# source is there. A probe that gets neither does not compile.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 kdir=$1 dir=$2 header=$3
@@ -47,7 +49,18 @@ layouts() {
 		return 0
 	done
 }
-layouts >"$tmp/layouts.h" 2>"$tmp/layouts.log"
+
+# sources: #defines for the files of the kernel's source that the probes name
+sources() {
+	sed -n 's/^ \* source: //p' "$tmp"/HAVE_*.c 2>/dev/null | sort -u | while read -r path; do
+		for top in "$kdir/source" "$kdir"; do
+			[ -f "$top/$path" ] || continue
+			echo "#define SOURCE_$(echo "$path" | tr -c 'A-Za-z0-9\n' _) \"$top/$path\""
+			break
+		done
+	done
+}
+{ layouts; sources; } >"$tmp/layouts.h" 2>"$tmp/layouts.log"
 
 # a probe that always compiles: tells a kernel that cannot be built against from one
 # that has no feature

@@ -192,6 +192,7 @@ struct nvfs_fence_page {
 #define NVFS_IOCTL_OGDS_QUERY NVFS_IOCTL(32)
 #define NVFS_IOCTL_OGDS_UNMAP NVFS_IOCTL(33)
 #define NVFS_IOCTL_OGDS_RW NVFS_IOCTL(34)
+#define NVFS_IOCTL_OGDS_CARRIERS NVFS_IOCTL(35)
 
 #define NVFS_OGDS_VERSION 1
 #define NVFS_OGDS_QUERY_MIN 16		/* size, version and features */
@@ -205,7 +206,8 @@ struct nvfs_fence_page {
 #define NVFS_OGDS_RDMA (1ULL << 6)
 #define NVFS_OGDS_UNMAP (1ULL << 7)
 #define NVFS_OGDS_WITNESS (1ULL << 8)	/* NVFS_IOCTL_OGDS_RW */
-#define NVFS_OGDS_FEATURES 0x1ffULL	/* all of them */
+#define NVFS_OGDS_CARRIERS (1ULL << 9)	/* NVFS_IOCTL_OGDS_CARRIERS */
+#define NVFS_OGDS_FEATURES 0x3ffULL	/* all of them */
 
 struct nvfs_ogds_query {
 	__u32 size;		/* in: bytes there is room for, 16 or more; out: bytes known */
@@ -237,6 +239,26 @@ struct nvfs_ogds_rw {
 	__u32 drives;		/* out: storage functions that took addresses */
 	__u32 reserved;		/* bytes 100..103, 0 */
 	char driver[24];	/* out: name of their driver, NUL-terminated; of the first one */
+} __attribute__((packed, aligned(8)));
+
+#define NVFS_CARRIERS_TELL 0		/* choose nothing */
+#define NVFS_CARRIERS_WANT_AUTO 1	/* what the module does by itself */
+#define NVFS_CARRIERS_WANT_SHADOW 2	/* host pages, for drives whose driver has the hook */
+#define NVFS_CARRIERS_WANT_P2PDMA 3	/* pages of the card's BAR */
+
+#define NVFS_CARRIERS_HAVE_SHADOW (1U << 0)
+#define NVFS_CARRIERS_HAVE_P2PDMA (1U << 1)
+
+/*
+ * CARRIERS: what stands for the GPU memory of a mapping in its requests. Chosen before MAP; told
+ * after it. The module's parameter `carriers`, unless it is `auto`, goes before the choice.
+ */
+struct nvfs_ogds_carriers {
+	__u64 cpuvaddr;		/* as in MAP */
+	__u32 want;		/* NVFS_CARRIERS_TELL or _WANT_* */
+	__u32 have;		/* out: NVFS_CARRIERS_HAVE_*, 0 before MAP */
+	__u64 reserved;		/* bytes 16..23, 0 */
+	char reason[168];	/* out: why it has no pages of the BAR, NUL-terminated */
 } __attribute__((packed, aligned(8)));
 
 #define NVFS_ABI_AT(type, member, off) NVFS_ABI_ASSERT(offsetof(struct type, member) == (off))
@@ -315,6 +337,12 @@ NVFS_ABI_AT(nvfs_ogds_rw, dma_bytes, 80);
 NVFS_ABI_AT(nvfs_ogds_rw, cpu_bytes, 88);
 NVFS_ABI_AT(nvfs_ogds_rw, drives, 96);
 NVFS_ABI_AT(nvfs_ogds_rw, driver, 104);
+
+NVFS_ABI_ASSERT(NVFS_IOCTL_OGDS_CARRIERS == 0x40047423);
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ogds_carriers) == 192);
+NVFS_ABI_AT(nvfs_ogds_carriers, want, 8);
+NVFS_ABI_AT(nvfs_ogds_carriers, have, 12);
+NVFS_ABI_AT(nvfs_ogds_carriers, reason, 24);
 
 NVFS_ABI_ASSERT(sizeof(struct nvfs_fence_page) == 3120);
 NVFS_ABI_AT(nvfs_fence_page, result, 8);

@@ -9,6 +9,7 @@
 #include "nvidia-fs.h"
 #include "io.h"
 #include "log.h"
+#include "p2p.h"
 
 /* What this module can do. The caller's structure may be shorter or longer than ours. */
 long nvfs_ogds_query(void __user *arg)
@@ -86,4 +87,39 @@ long nvfs_ogds_rw(void __user *arg)
 	if (copy_to_user(arg, &a, sizeof(a)))
 		return -EFAULT;
 	return a.io.ioctl_return < 0 ? -EPERM : 0;
+}
+
+/* What stands for the GPU memory of a mapping: chosen before MAP, told after it. */
+long nvfs_ogds_carriers(void __user *arg)
+{
+	struct nvfs_ogds_carriers c;
+	struct nvfs_mapping *m;
+	int r = 0;
+
+	if (copy_from_user(&c, arg, sizeof(c)))
+		return -EFAULT;
+	if (c.want > NVFS_CARRIERS_WANT_P2PDMA || c.reserved)
+		return -EINVAL;
+	m = nvfs_mapping_get(c.cpuvaddr);
+	if (!m)
+		return -EINVAL;
+	c.have = 0;
+	memset(c.reason, 0, sizeof(c.reason));
+	spin_lock(&m->lock);
+	if (c.want && m->state != NVFS_FREE)
+		r = -EBUSY;
+	else if (c.want)
+		m->choice = c.want - NVFS_CARRIERS_WANT_AUTO;
+	if (m->state == NVFS_READY) {
+		c.have = NVFS_CARRIERS_HAVE_SHADOW;
+		if (m->p2p)
+			c.have |= NVFS_CARRIERS_HAVE_P2PDMA;
+		else
+			strscpy(c.reason, nvfs_p2p_text(m->p2p_why), sizeof(c.reason));
+	}
+	spin_unlock(&m->lock);
+	nvfs_mapping_put(m);
+	if (!r && copy_to_user(arg, &c, sizeof(c)))
+		r = -EFAULT;
+	return r;
 }

@@ -152,6 +152,7 @@ static void nvfs_hook_attach(struct nvfs_hook *h)
 		if (!nvfs_hook_try(h, &h->ways[i], why[0] ? more : why, sizeof(why)))
 			continue;
 		WRITE_ONCE(nvfs_hooks_attached, nvfs_hooks_attached + 1);
+		nvfs_peers_changed();
 		nvfs_note("%s: attached (%s)\n", h->key, h->way->table == NVFS_V2 ? "v2" : "v1");
 		h->reason[0] = '\0';
 		return;

@@ -196,6 +196,8 @@ static long nvfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return nvfs_ogds_unmap(argp);
 	case NVFS_IOCTL_OGDS_RW:
 		return nvfs_ogds_rw(argp);
+	case NVFS_IOCTL_OGDS_CARRIERS:
+		return nvfs_ogds_carriers(argp);
 	}
 	return -ENOTTY;
 }
@@ -358,6 +360,7 @@ static void __exit nvfs_exit(void)
 	nvfs_async_exit();
 	nvfs_mapping_exit();	/* the teardown uses the peers */
 	nvfs_peers_exit();
+	nvfs_p2p_exit();
 	nvfs_devices_exit();
 }
 

@@ -97,6 +97,9 @@ enum nvfs_p2p_why {
 	NVFS_P2P_WHYS,
 };
 
+/* what may stand for GPU memory: the administrator's choice, or a mapping's */
+enum nvfs_carriers { NVFS_CARRIERS_AUTO, NVFS_CARRIERS_SHADOW, NVFS_CARRIERS_P2PDMA };
+
 struct bio_vec;
 struct nvfs_mapping;
 struct nvfs_p2p;
@@ -166,6 +169,7 @@ struct nvfs_mapping {
 	struct nvfs_gpustat *gpu;	/* where its bytes are counted, or NULL */
 	struct nvfs_p2p *p2p;		/* P2PDMA pages, or NULL: p2p.h says who may use it */
 	enum nvfs_p2p_why p2p_why;	/* ... and why not; for messages */
+	enum nvfs_carriers choice;	/* of its owner; set before MAP, lock */
 	struct page *fence;		/* pinned user page, or NULL */
 	u32 nblocks;
 	u32 ncarriers;
@@ -241,6 +245,7 @@ void nvfs_peer_missed(struct nvfs_mapping *m, struct device *dev);
 int nvfs_peers_map(struct nvfs_mapping *m);
 void nvfs_peers_unmap(struct nvfs_mapping *m);
 int nvfs_peers_refresh(struct nvfs_mapping *m);
+void nvfs_peers_changed(void);
 unsigned long nvfs_peers_gen(void);
 unsigned int nvfs_peers_named(u64 slots, char *driver, size_t len);
 
@@ -279,6 +284,7 @@ int nvfs_rdma_clear(u64 cpuvaddr);
 long nvfs_ogds_query(void __user *arg);
 long nvfs_ogds_unmap(void __user *arg);
 long nvfs_ogds_rw(void __user *arg);
+long nvfs_ogds_carriers(void __user *arg);
 
 /* fence.c */
 void nvfs_fence_state(struct nvfs_mapping *m, u32 state);

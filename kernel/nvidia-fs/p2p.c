@@ -23,6 +23,7 @@
 #include "fault.h"
 #include "log.h"
 #include "p2p.h"
+#include "p2p_core.h"
 
 static char *nvfs_carriers_param = "auto";
 module_param_named(carriers, nvfs_carriers_param, charp, 0444);
@@ -38,7 +39,7 @@ static const char * const nvfs_carriers_names[] = {
 
 static const char * const nvfs_p2p_texts[NVFS_P2P_WHYS] = {
 	[NVFS_P2P_USED] = "used",
-	[NVFS_P2P_OFF] = "switched off (carriers=shadow)",
+	[NVFS_P2P_OFF] = "switched off (carriers=shadow, or by the mapping's owner)",
 	[NVFS_P2P_HOOKED] = "not needed: the nvme driver has the hook (carriers=p2pdma takes it all the same)",
 	[NVFS_P2P_NO_CONFIG] = "the kernel is built without CONFIG_PCI_P2PDMA",
 	[NVFS_P2P_NO_PROOF] = "when the module was built the kernel's page map could not be proven to be as expected (type information in vmlinux, interface of Linux 7)",
@@ -69,29 +70,27 @@ void nvfs_p2p_count(enum nvfs_p2p_why why)
 	atomic64_inc(&nvfs_p2p_counts[why]);
 }
 
-enum nvfs_carriers nvfs_carriers_allowed(void)
+enum nvfs_carriers nvfs_carriers_of(const struct nvfs_mapping *m)
 {
-	return nvfs_carriers;
+	return nvfs_carriers == NVFS_CARRIERS_AUTO ? m->choice : nvfs_carriers;
 }
 
 /* What does not depend on GPU and drive. */
-static enum nvfs_p2p_why nvfs_p2p_here(void)
+static enum nvfs_p2p_why nvfs_p2p_here(enum nvfs_carriers carriers)
 {
-	if (nvfs_carriers == NVFS_CARRIERS_SHADOW)
+	if (carriers == NVFS_CARRIERS_SHADOW)
 		return NVFS_P2P_OFF;
 	if (!IS_ENABLED(CONFIG_PCI_P2PDMA))
 		return NVFS_P2P_NO_CONFIG;
-#ifndef HAVE_P2P_PAGEMAP
+#ifndef NVFS_HAVE_P2P
 	return NVFS_P2P_NO_PROOF;
 #endif
-	if (nvfs_carriers == NVFS_CARRIERS_AUTO && nvfs_hooks_serve("nvme"))
+	if (carriers == NVFS_CARRIERS_AUTO && nvfs_hooks_serve("nvme"))
 		return NVFS_P2P_HOOKED;
 	return NVFS_P2P_USED;
 }
 
-#ifdef HAVE_P2P_PAGEMAP
-#include "probe/p2p_pagemap.h"
-
+#ifdef NVFS_HAVE_P2P
 #define NVFS_P2P_PAGES (NVFS_P2P_UNIT >> PAGE_SHIFT)
 
 /* 2 MiB of a BAR; nvfs_p2p_lock */
@@ -111,14 +110,7 @@ static struct page *nvfs_p2p_page(const struct nvfs_p2p_gpu *gpu, unsigned long 
 }
 
 /* The last reference of a page of ours went: one of its page map's goes with it. Any context. */
-static void nvfs_p2p_folio_free(struct folio *folio)
-{
-	percpu_ref_put(&page_pgmap(&folio->page)->ref);
-}
-
-static const struct dev_pagemap_ops nvfs_p2p_pgmap_ops = {
-	.folio_free = nvfs_p2p_folio_free,
-};
+static const struct dev_pagemap_ops nvfs_p2p_pgmap_ops = NVFS_P2P_PGMAP_OPS;
 
 /* Hand out all pages of a unit, to ourselves: each with the count 1. */
 static void nvfs_p2p_take(struct nvfs_p2p_gpu *gpu, unsigned long unit, struct dev_pagemap *pgmap)
@@ -128,7 +120,7 @@ static void nvfs_p2p_take(struct nvfs_p2p_gpu *gpu, unsigned long unit, struct d
 
 	percpu_ref_get_many(&pgmap->ref, NVFS_P2P_PAGES);
 	for (i = 0; i < NVFS_P2P_PAGES; i++)
-		set_page_count(page + i, 1);
+		nvfs_p2p_first_ref(page + i);
 }
 
 /*
@@ -153,14 +145,15 @@ static bool nvfs_p2p_is_wc(const void *addr)
 static enum nvfs_p2p_why nvfs_p2p_foreign(struct nvfs_p2p_gpu *gpu, struct nvfs_p2p_part *part,
 					  u64 from)
 {
-	struct dev_pagemap *a = get_dev_pagemap(PHYS_PFN(from));
-	struct dev_pagemap *b = get_dev_pagemap(PHYS_PFN(from + NVFS_P2P_UNIT - 1));
+	struct dev_pagemap *a = nvfs_p2p_pgmap_at(from);
+	struct dev_pagemap *b = nvfs_p2p_pgmap_at(from + NVFS_P2P_UNIT - 1);
 	struct nvfs_p2p_pagemap *map = container_of(a, struct nvfs_p2p_pagemap, pgmap);
 	enum nvfs_p2p_why why = NVFS_P2P_USED;
 
 	if (!a && !b)
 		return NVFS_P2P_USED;
-	if (a != b || a->type != MEMORY_DEVICE_PCI_P2PDMA || map->mem->owner != &gpu->pdev->dev) {
+	if (a != b || a->type != MEMORY_DEVICE_PCI_P2PDMA ||
+	    nvfs_p2p_owner(map) != &gpu->pdev->dev) {
 		why = NVFS_P2P_FOREIGN;
 		put_dev_pagemap(a);
 	} else {
@@ -168,6 +161,56 @@ static enum nvfs_p2p_why nvfs_p2p_foreign(struct nvfs_p2p_gpu *gpu, struct nvfs_
 	}
 	put_dev_pagemap(b);
 	return why;
+}
+
+/* A unit that the core has in its pool, all of it taken by us; nvfs_p2p_lock. */
+struct nvfs_p2p_pooled {
+	struct list_head node;
+	struct pci_dev *pdev;		/* referenced */
+	void *addr;
+};
+
+static LIST_HEAD(nvfs_p2p_pooled);	/* nvfs_p2p_lock */
+
+/*
+ * Let the core know the card, where that takes a pool: this unit becomes the pool. 0 or -errno.
+ * The device lock of the card and nvfs_p2p_lock held. Blocks.
+ */
+static int nvfs_p2p_pool(struct nvfs_p2p_gpu *gpu, unsigned long unit)
+{
+	struct nvfs_p2p_pooled *pooled;
+	int r;
+
+	if (!NVFS_P2P_NEEDS_POOL || rcu_access_pointer(gpu->pdev->p2pdma))
+		return 0;
+	pooled = kzalloc(sizeof(*pooled), GFP_KERNEL);
+	if (!pooled)
+		return -ENOMEM;
+	r = pci_p2pdma_add_resource(gpu->pdev, gpu->bar, NVFS_P2P_UNIT,
+				    (u64)unit << NVFS_P2P_UNIT_SHIFT);
+	pooled->addr = r ? NULL : pci_alloc_p2pmem(gpu->pdev, NVFS_P2P_UNIT);
+	if (!pooled->addr) {
+		kfree(pooled);
+		return r ?: -ENOMEM;
+	}
+	pooled->pdev = pci_dev_get(gpu->pdev);
+	list_add(&pooled->node, &nvfs_p2p_pooled);
+	return 0;
+}
+
+/* Of one card, or of all: NULL. Nobody uses the pages. nvfs_p2p_lock held. */
+static void nvfs_p2p_unpool(const struct pci_dev *pdev)
+{
+	struct nvfs_p2p_pooled *pooled, *next;
+
+	list_for_each_entry_safe(pooled, next, &nvfs_p2p_pooled, node) {
+		if (pdev && pooled->pdev != pdev)
+			continue;
+		pci_free_p2pmem(pooled->pdev, pooled->addr, NVFS_P2P_UNIT);
+		list_del(&pooled->node);
+		pci_dev_put(pooled->pdev);
+		kfree(pooled);
+	}
 }
 
 /* Give a unit pages. The device lock of the card and nvfs_p2p_lock held. Blocks. */
@@ -179,13 +222,12 @@ static enum nvfs_p2p_why nvfs_p2p_make(struct nvfs_p2p_gpu *gpu, struct nvfs_p2p
 	enum nvfs_p2p_why why;
 	void *addr;
 
+	if (nvfs_p2p_pool(gpu, unit))
+		return NVFS_P2P_PAGES;
 	why = nvfs_p2p_foreign(gpu, part, from);
 	if (why || part->foreign)
 		return why;
-	if (pcim_p2pdma_init(gpu->pdev))
-		return NVFS_P2P_PAGES;
-	part->map.mem = pcim_p2pdma_provider(gpu->pdev, gpu->bar);
-	if (!part->map.mem)
+	if (nvfs_p2p_core(&part->map, gpu->pdev, gpu->bar))
 		return NVFS_P2P_PAGES;
 	pgmap->type = MEMORY_DEVICE_PCI_P2PDMA;
 	pgmap->ops = &nvfs_p2p_pgmap_ops;
@@ -480,6 +522,15 @@ void nvfs_p2p_unbind(struct pci_dev *pdev)
 			nvfs_p2p_end(m);
 		}
 	}
+	nvfs_p2p_unpool(pdev);
+	mutex_unlock(&nvfs_p2p_lock);
+}
+
+/* No mapping is left, and the bus is not watched any more. */
+void nvfs_p2p_exit(void)
+{
+	mutex_lock(&nvfs_p2p_lock);
+	nvfs_p2p_unpool(NULL);
 	mutex_unlock(&nvfs_p2p_lock);
 }
 
@@ -507,6 +558,7 @@ static enum nvfs_p2p_why nvfs_p2p_build(struct nvfs_mapping *m)
 
 void nvfs_p2p_unmap(struct nvfs_mapping *m) { }
 void nvfs_p2p_unbind(struct pci_dev *pdev) { }
+void nvfs_p2p_exit(void) { }
 static void nvfs_p2p_seed_hints(void) { }
 static void nvfs_p2p_show_gpus(struct seq_file *s) { }
 #endif
@@ -517,7 +569,7 @@ static void nvfs_p2p_show_gpus(struct seq_file *s) { }
  */
 void nvfs_p2p_map(struct nvfs_mapping *m)
 {
-	enum nvfs_p2p_why why = nvfs_p2p_here();
+	enum nvfs_p2p_why why = nvfs_p2p_here(nvfs_carriers_of(m));
 
 	if (!why)
 		why = nvfs_p2p_build(m);
@@ -545,7 +597,7 @@ int nvfs_p2p_init(void)
 /* Which carriers are used, and why not the others. */
 void nvfs_p2p_show(struct seq_file *s)
 {
-	enum nvfs_p2p_why why = nvfs_p2p_here();
+	enum nvfs_p2p_why why = nvfs_p2p_here(nvfs_carriers);
 	unsigned int i;
 
 	seq_printf(s, "carriers: %s\n", nvfs_carriers_names[nvfs_carriers]);

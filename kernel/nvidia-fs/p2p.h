@@ -74,14 +74,14 @@ struct nvfs_p2p {
 
 extern struct mutex nvfs_p2p_lock;
 
-/* carriers=: what the administrator allows */
-enum nvfs_carriers { NVFS_CARRIERS_AUTO, NVFS_CARRIERS_SHADOW, NVFS_CARRIERS_P2PDMA };
-enum nvfs_carriers nvfs_carriers_allowed(void);
+/* carriers=, or with `auto` what m's owner has chosen */
+enum nvfs_carriers nvfs_carriers_of(const struct nvfs_mapping *m);
 
 const char *nvfs_p2p_text(enum nvfs_p2p_why why);
 
 /* p2p.c */
 int nvfs_p2p_init(void);
+void nvfs_p2p_exit(void);
 void nvfs_p2p_map(struct nvfs_mapping *m);
 void nvfs_p2p_unmap(struct nvfs_mapping *m);
 void nvfs_p2p_unbind(struct pci_dev *pdev);

@@ -27,9 +27,9 @@
 #include "io.h"
 #include "log.h"
 #include "p2p.h"
+#include "p2p_core.h"
 
-#ifdef HAVE_P2P_PAGEMAP
-#include <linux/pci-p2pdma.h>
+#ifdef NVFS_HAVE_P2P
 #include <trace/events/block.h>
 
 /*

@@ -218,13 +218,17 @@ void nvfs_peers_scan(void)
 	}
 }
 
-/* nvfs_topo_lock held. 0, or the first error; the others are mapped all the same. */
+/*
+ * nvfs_topo_lock held. 0, or the first error; the others are mapped all the same. Who has no hook
+ * asks for no address: without any, and for P2PDMA carriers, there is nothing to map.
+ */
 static int nvfs_peers_map_locked(struct nvfs_mapping *m)
 {
+	bool asks = nvfs_hooks_any() && nvfs_carriers_of(m) != NVFS_CARRIERS_P2PDMA;
 	unsigned int i;
 	int r = 0;
 
-	for (i = 0; i < NVFS_MAX_PEERS; i++) {
+	for (i = 0; asks && i < NVFS_MAX_PEERS; i++) {
 		struct nvfs_peer *p = rcu_dereference_protected(nvfs_peer[i],
 								lockdep_is_held(&nvfs_topo_lock));
 		struct nvfs_peer_map *pm;
@@ -288,6 +292,14 @@ int nvfs_peers_refresh(struct nvfs_mapping *m)
 		r = nvfs_peers_map_locked(m);
 	mutex_unlock(&nvfs_topo_lock);
 	return r;
+}
+
+/* A storage driver with the hook came: mappings made before it need their addresses. Blocks. */
+void nvfs_peers_changed(void)
+{
+	mutex_lock(&nvfs_topo_lock);
+	WRITE_ONCE(nvfs_peer_gen, nvfs_peer_gen + 1);
+	mutex_unlock(&nvfs_topo_lock);
 }
 
 /* Another number than before: a slot may stand for another drive. */

@@ -61,7 +61,7 @@ static const char *nvfs_why_drive(struct nvfs_req *rq, struct block_device *bdev
 		return "on a device with protection information";
 	while (dev && !dev_is_pci(dev))
 		dev = dev->parent;
-	if (dev && nvfs_carriers_allowed() != NVFS_CARRIERS_P2PDMA) {
+	if (dev && nvfs_carriers_of(rq->m) != NVFS_CARRIERS_P2PDMA) {
 		rcu_read_lock();
 		ok = nvfs_peer_find(dev) && (nvme ? nvfs_hooks_serve(dev_driver_string(dev)) :
 						    nvfs_hooks_any());

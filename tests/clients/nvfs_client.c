@@ -18,6 +18,7 @@
 #define PROC_DIR "/proc/driver/nvidia-fs"
 
 bool nvfs_direct_only;
+uint32_t nvfs_want_carriers;
 
 /* Reads a small text file whole; the terminating NUL is set. */
 static int read_text(const char *dir, const char *name, char *buf, size_t len)
@@ -138,6 +139,16 @@ int nvfs_map(struct nvfs *nv, struct nvfs_map *map, uint64_t gpu_va, size_t size
 		err = -errno;
 		nvfs_explain_map(map, "mmap of the node", err);
 		goto fail;
+	}
+	if (nvfs_want_carriers) {
+		struct nvfs_ogds_carriers c = { .cpuvaddr = (uintptr_t)map->cpu,
+						.want = nvfs_want_carriers };
+
+		if (ioctl(node, NVFS_IOCTL_OGDS_CARRIERS, &c)) {
+			err = -errno;
+			nvfs_explain_map(map, "CARRIERS", err);
+			goto fail;
+		}
 	}
 	map->fence = mmap(NULL, NVFS_BLOCK_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

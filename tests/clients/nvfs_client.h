@@ -53,6 +53,7 @@ int nvfs_unmap(struct nvfs_map *map);
  * Move size bytes between the file at file_off and the GPU buffer at gpu_off, all
  * multiples of 4096, synchronously. Bytes moved, less than size at the end of the file.
  */
+extern uint32_t nvfs_want_carriers;	/* NVFS_CARRIERS_*, for later nvfs_map(); 0: no choice */
 extern bool nvfs_direct_only;	/* rather fail than let the module's CPU move a byte */
 ssize_t nvfs_read(struct nvfs_map *map, int fd, size_t size, off_t file_off, uint64_t gpu_off);
 ssize_t nvfs_write(struct nvfs_map *map, int fd, size_t size, off_t file_off, uint64_t gpu_off);

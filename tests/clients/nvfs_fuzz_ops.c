@@ -566,7 +566,7 @@ static void op_other(struct fuzz *f)
 		call(f, NVFS_IOCTL_REMOVE, (void *)odd(f));
 		break;
 	case 1:
-		if (!call(f, NVFS_IOCTL(rnd(f, 2) ? 35 + rnd(f, 200) : 9 + rnd(f, 20)), junk))
+		if (!call(f, NVFS_IOCTL(rnd(f, 2) ? 36 + rnd(f, 200) : 9 + rnd(f, 20)), junk))
 			bug(f, "an unknown number went through", 0, 0);
 		break;
 	case 2:

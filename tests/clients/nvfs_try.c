@@ -5,7 +5,8 @@
  *   nvfs_try read|write --file F [options]
  *
  * Prints "OK bytes" or "ERR ERRNO text", and then "GPU poison|data|pattern|other": what
- * the GPU buffer holds afterwards (pattern: that of --seed, from --file-off on).
+ * the GPU buffer holds afterwards (pattern: that of --seed, from --file-off on). With
+ * --carriers also what stood for GPU memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "gpu_sim.h"
@@ -58,6 +60,25 @@ static int result(ssize_t got)
 	return got < 0;
 }
 
+/* "CARRIERS p2pdma" or "CARRIERS shadow: why not p2pdma" */
+static void carriers(const struct nvfs *nv, const struct nvfs_map *map)
+{
+	struct nvfs_ogds_carriers c = { .cpuvaddr = (uintptr_t)map->cpu };
+
+	if (ioctl(nv->fd[0], NVFS_IOCTL_OGDS_CARRIERS, &c))
+		printf("CARRIERS %s\n", nvfs_errname(errno));
+	else if (c.have & NVFS_CARRIERS_HAVE_P2PDMA)
+		printf("CARRIERS p2pdma\n");
+	else
+		printf("CARRIERS shadow: %.160s\n", c.reason);
+}
+
+static uint32_t want_carriers(const char *name)
+{
+	return !strcmp(name, "shadow") ? NVFS_CARRIERS_WANT_SHADOW :
+	       !strcmp(name, "p2pdma") ? NVFS_CARRIERS_WANT_P2PDMA : NVFS_CARRIERS_WANT_AUTO;
+}
+
 static int run(const struct try *t)
 {
 	CUdeviceptr gpu = 0;
@@ -101,6 +122,8 @@ static int run(const struct try *t)
 			 nvfs_read(&map, fd, t->size, t->file_off, t->gpu_off);
 	err = result(got);
 	printf("GPU %s\n", content(gpu, t));
+	if (nvfs_want_carriers)
+		carriers(&nv, &map);
 	nvfs_unmap(&map);
 	nvfs_close(&nv);
 	t_gpu_free(gpu);
@@ -112,7 +135,8 @@ static void __attribute__((noreturn)) usage(void)
 	fputs("usage: nvfs_try read|write --file F [--size S] [--buffer B] [--shadow S]\n"
 	      "                [--file-off O] [--gpu-off O] [--gpu N] [--seed X]\n"
 	      "                [--access ro|wo|rw] [--no-direct] [--closed] [--host-memory]\n"
-	      "                [--proc DIR] [--dev DIR] [--direct-only]\n", stderr);
+	      "                [--proc DIR] [--dev DIR] [--direct-only]\n"
+	      "                [--carriers auto|shadow|p2pdma]\n", stderr);
 	exit(2);
 }
 
@@ -124,6 +148,7 @@ int main(int argc, char **argv)
 		{ "gpu", 1, 0, 'g' }, { "seed", 1, 0, 'x' }, { "access", 1, 0, 'a' },
 		{ "no-direct", 0, 0, 'n' }, { "closed", 0, 0, 'c' }, { "host-memory", 0, 0, 'h' },
 		{ "proc", 1, 0, 'p' }, { "dev", 1, 0, 'd' }, { "direct-only", 0, 0, 'D' },
+		{ "carriers", 1, 0, 'k' },
 		{ 0 },
 	};
 	struct try t = { .direct = true, .access = O_RDWR, .size = 65536, .seed = 1 };
@@ -152,6 +177,7 @@ int main(int argc, char **argv)
 		case 'p': t.proc = optarg; break;
 		case 'd': t.dev = optarg; break;
 		case 'D': nvfs_direct_only = true; break;
+		case 'k': nvfs_want_carriers = want_carriers(optarg); break;
 		default: usage();
 		}
 	}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --trace
 # vm-more: --trace --topology ports --iommu on
-# kernels: 7
+# kernels: 7 debug
 # core: 7
 # time: 100
 # Guards P2PDMA carriers: the kernel's own nvme driver moves a file into GPU memory and out of
@@ -15,21 +15,40 @@
 # t_value NAME: of the module's own proc file
 t_value() { sed -n "s/^$1: //p" $t_proc/opengds; }
 
+quick=
+! t_debug || quick=--quick
 T_STOCK=y t_load
 t_check "the nvme driver has no hook" test ! -e /sys/module/nvme/parameters/nvfs_requests
 t_check "auto takes P2PDMA pages" grep -q "^p2pdma: used " $t_proc/opengds
 t_check "... and says why not the hook" grep -q "^driver nvme: not attached: " $t_proc/opengds
 for fs in ext4 xfs; do
 	t_mkfs $fs 0 /mnt
-	nvfs_direct --dir /mnt >"$t_tmp/out" 2>&1 || t_bad "nvfs_direct on $fs"
+	nvfs_direct --dir /mnt $quick >"$t_tmp/out" 2>&1 || t_bad "nvfs_direct on $fs"
 	sed "s/^/  $fs: /" "$t_tmp/out"
 	t_umount /mnt
 done
 t_check "no byte by a CPU, as the module has it" \
 	test "$(t_value cpu_read_bytes) $(t_value cpu_write_bytes)" = "0 0"
 # each case once on each file system
+all=163790848
+[ -z "$quick" ] || all=52633600
 t_check "the drive's bytes are all of them" test \
-	"$(t_value p2pdma_read_bytes) $(t_value p2pdma_write_bytes)" = "163790848 163790848"
+	"$(t_value p2pdma_read_bytes) $(t_value p2pdma_write_bytes)" = "$all $all"
+t_unload
+
+# t_try WANT REGEX: a mapping's own choice; no byte may go by a CPU
+t_try() {
+	local out
+	out=$(nvfs_try read --file /mnt/f --size 1M --seed 5 --direct-only --carriers "$1" 2>&1)
+	if grep -qE "$2" <<<"$out"; then t_ok "a mapping asks for $1: $2"; else t_bad "$1: $out"; fi
+}
+
+T_STOCK=y t_load
+t_mkfs ext4 0 /mnt
+nvfs_copy make /mnt/f 1M 5 || t_fail "cannot make the file"
+t_try auto "^CARRIERS p2pdma"
+t_try shadow "^ERR EOPNOTSUPP"
+t_try shadow "^CARRIERS shadow: .*by the mapping's owner"
 t_unload
 
 # a hooked driver is no hindrance for who wants them

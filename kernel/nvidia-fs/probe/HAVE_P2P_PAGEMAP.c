@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * HAVE_P2P_PAGEMAP.c - can p2p.c make P2PDMA pages with a page map of its own? The core's
- * structure around a page map is as p2p_pagemap.h has it (by the kernel's own type
- * information), a provider exists without a pool, free pages have the count 0, and folio_free
- * is what is called for the last reference.
+ * structure around a page map is the first of p2p_pagemap.h (by the kernel's type information,
+ * or its source), a provider exists without a pool, free pages have the count 0, and
+ * folio_free is what is called for the last reference.
  *
  * btf: pci_p2pdma_pagemap p2pdma_provider
+ * source: drivers/pci/p2pdma.c
  */
+#ifdef SOURCE_drivers_pci_p2pdma_c
+#include SOURCE_drivers_pci_p2pdma_c
+#define AT(type, member) offsetof(struct type, member)
+#define SIZE(type) sizeof(struct type)
+#else
+#define AT(type, member) BTF_##type##_##member
+#define SIZE(type) BTF_SIZEOF_##type
+#endif
+
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
 #include <linux/mm.h>
@@ -18,11 +28,11 @@
 #error "a kernel without P2PDMA"
 #endif
 
-static_assert(sizeof(struct nvfs_p2p_pagemap) == BTF_SIZEOF_pci_p2pdma_pagemap);
-static_assert(offsetof(struct nvfs_p2p_pagemap, pgmap) == BTF_pci_p2pdma_pagemap_pgmap);
-static_assert(offsetof(struct nvfs_p2p_pagemap, mem) == BTF_pci_p2pdma_pagemap_mem);
-static_assert(sizeof(struct p2pdma_provider) == BTF_SIZEOF_p2pdma_provider);
-static_assert(offsetof(struct p2pdma_provider, owner) == BTF_p2pdma_provider_owner);
+static_assert(sizeof(struct nvfs_p2p_pagemap_mem) == SIZE(pci_p2pdma_pagemap));
+static_assert(offsetof(struct nvfs_p2p_pagemap_mem, pgmap) == AT(pci_p2pdma_pagemap, pgmap));
+static_assert(offsetof(struct nvfs_p2p_pagemap_mem, mem) == AT(pci_p2pdma_pagemap, mem));
+static_assert(sizeof(struct p2pdma_provider) == SIZE(p2pdma_provider));
+static_assert(offsetof(struct p2pdma_provider, owner) == AT(p2pdma_provider, owner));
 
 static void last(struct folio *folio)
 {
@@ -35,8 +45,8 @@ static void issue(void *data, struct request *rq)
 {
 }
 
-int probe(struct pci_dev *pdev, struct nvfs_p2p_pagemap *map, struct kiocb *kb);
-int probe(struct pci_dev *pdev, struct nvfs_p2p_pagemap *map, struct kiocb *kb)
+int probe(struct pci_dev *pdev, struct nvfs_p2p_pagemap_mem *map, struct kiocb *kb);
+int probe(struct pci_dev *pdev, struct nvfs_p2p_pagemap_mem *map, struct kiocb *kb)
 {
 	int r = pcim_p2pdma_init(pdev);
 
