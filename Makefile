@@ -8,7 +8,7 @@ KERNEL ?= 6.12
 TOPOLOGY ?= switch
 IOMMU ?= none
 # the one mutant that `make check` tries; `make check-mutants` tries all
-MUTANT ?= stock-nvme
+MUTANT ?= lib-no-sync
 
 meson_opts := $(if $(OPENGDS_WERROR),--werror)
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # kernels: 6.1 6.12 7
+# core: none
 # time: 40
 # Guards what the hook costs requests of host memory, counted with the function tracer. While
 # no provider is registered nothing of the hook runs. While nvidia-fs is, and a process holds a

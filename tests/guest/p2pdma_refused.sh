@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # vm: --topology ports --cpu max
 # kernels: 6.12 7
-# core: 7
 # time: 60
 # Guards that P2PDMA carriers are refused with the true reason, before a byte moves for who asks
 # for direct only, and that the CPU moves the bytes right for all others: a kernel without

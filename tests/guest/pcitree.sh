@@ -4,6 +4,7 @@
 # vm-more: --topology ports --cpu Haswell --nvme 2
 # vm-more: --topology functions --cpu Haswell --nvme 2
 # kernels: 6.12 7
+# core: none
 # time: 90
 # Guards which way the module says that bytes go between card and drive: the kernel's own
 # judgement (pci_p2pdma_distance(), where the kernel has it) is the same for each pair, with

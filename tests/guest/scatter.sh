@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --trace
 # kernels: 6.12 7 debug
+# core: none
 # time: 120
 # Guards GPU memory whose 64-KiB pages lie anywhere in the card: in one run, in 2-MiB
 # runs, single in descending order, every other one, and drawn at random; with both page
