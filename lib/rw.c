@@ -148,7 +148,8 @@ static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t 
 	in->force_compat = c->force_compat;
 	in->allow_compat = c->allow_compat;
 	in->routes = c->routes;
-	direct = rq->dev && !in->file_reason && !in->module_reason && !c->force_compat;
+	direct = rq->dev && !in->file_reason && !in->module_reason && !c->force_compat &&
+		 c->routes & OGDS_DIRECT_MASK;
 	/* a request of whole blocks that can go direct has nothing to store: it makes no mapping */
 	if (c->routes & 1u << OGDS_ROUTE_BAR && !(direct && !((off | size | va) % PLAN_BLOCK)))
 		find_bar(rq);

@@ -611,6 +611,19 @@ static void t_routes(void **state)
 	assert_int_equal(cuFileWrite(fh, (void *)(uintptr_t)p, 100, 5, 0), 100);
 	cuFileHandleDeregister(fh);
 	cuFileBufDeregister((void *)(uintptr_t)p);
+	close(fd);
+	cuFileDriverClose();
+	/* a module that could do whole blocks, and may not */
+	fake_end();
+	fake_machine("ext4", "rw", true);
+	rm_fake_begin(16 * GIB);
+	fake_configure("{ \"opengds\": { \"routes\": [\"bar\", \"host\"] } }");
+	fh = fake_register(fake_file("f", 8192, 20), O_RDWR, &fd);
+	OK(cuFileBufRegister((void *)(uintptr_t)p, 8192, 0));
+	read_by(fh, p, 8192, 0, 0, 8192, OGDS_ROUTE_BAR);
+	assert_int_equal(atomic_load(&fake.maps), 1);
+	cuFileHandleDeregister(fh);
+	cuFileBufDeregister((void *)(uintptr_t)p);
 	cuMemFree(p);
 	close(fd);
 }
