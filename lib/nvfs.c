@@ -177,8 +177,21 @@ int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pde
 	return 0;
 }
 
+/*
+ * munmap alone lets the module release the GPU memory some time later. But a program that has
+ * deregistered and freed it may want all of it again at once. The original knows no better.
+ */
+static void release(struct nvfs_win *w)
+{
+	struct nvfs_ogds_unmap args = { .cpuvaddr = (uintptr_t)w->cpu };
+
+	if (nvfs.facts.ours)
+		os->ioctl(w->node, NVFS_IOCTL_OGDS_UNMAP, &args);
+}
+
 void nvfs_win_close(struct nvfs_win *w)
 {
+	release(w);
 	atomic_fetch_sub(&nvfs.shadows, w->shadow);
 	os->munmap(w->cpu, w->shadow);
 	os->munmap(w->fence, NVFS_BLOCK_SIZE);

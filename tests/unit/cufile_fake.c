@@ -88,6 +88,8 @@ static int fake_munmap(void *at, size_t size)
 	for (i = 0; i < WINDOWS; i++)
 		if (window[i].cpuvaddr == (uintptr_t)at) {
 			window[i].cpuvaddr = 0;
+			if (window[i].mapped && !fake.theirs)
+				broken("munmap before the GPU memory is released");
 			if (window[i].mapped)
 				atomic_fetch_add(&fake.unmaps, 1);
 			break;
@@ -242,6 +244,22 @@ static int fake_io(struct nvfs_ioctl_ioargs *a, bool write)
 	return a->ioctl_return < 0 ? -EPERM : 0;
 }
 
+static int fake_unmap(const struct nvfs_ogds_unmap *a)
+{
+	int i;
+
+	if (a->flags || a->reserved)
+		broken("flags of an unmap");
+	pthread_mutex_lock(&lock);
+	i = find(a->cpuvaddr);
+	if (i >= 0 && window[i].mapped) {
+		window[i].mapped = false;
+		atomic_fetch_add(&fake.unmaps, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
 static int fake_ioctl(int fd, unsigned long nr, void *arg)
 {
 	switch (nr) {
@@ -252,6 +270,8 @@ static int fake_ioctl(int fd, unsigned long nr, void *arg)
 	case NVFS_IOCTL_WRITE:
 		return fake_io(arg, true);
 	}
+	if (nr == NVFS_IOCTL_OGDS_UNMAP && !fake.theirs)
+		return fake_unmap(arg);
 	broken("number of an ioctl");
 	return -ENOTTY;
 }
