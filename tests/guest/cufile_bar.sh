@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# kernels: 6.12 debug
+# kernels: 6.12
 # vm: --nvme 1 --gpus 1 --mem 2G --vram 1G
 # vm-more: --nvme 1 --gpus 1 --mem 2G --vram 4G
 # time: 100

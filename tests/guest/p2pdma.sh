@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --trace
 # vm-more: --trace --topology ports --iommu on
-# kernels: 7 debug
+# kernels: 7
 # core: 7
 # time: 70
 # time-long: 200

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # vm: --topology ports --iommu on
 # vm-more: --topology switch
-# kernels: 7 debug
+# kernels: 7
 # time: 30
 # Guards that requests over GPU memory and over host memory to neighbours on a drive, submitted
 # in one plug (kernel/hook-test/plug_test.c), never become one command: the block layer takes

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# kernels: 7 debug
+# kernels: 7
 # time: 90
 # Guards neverwrong.sh's rules with P2PDMA carriers and the kernel's own nvme driver: every byte
 # is right on ext4 and XFS whatever the file system does (holes, unwritten extents, inline and
