@@ -575,7 +575,7 @@ void nvfs_p2p_map(struct nvfs_mapping *m)
 		why = nvfs_p2p_build(m);
 	m->p2p_why = why;
 	nvfs_p2p_count(why);
-	nvfs_dbg("MAP: 0x%lx, P2PDMA carriers: %s\n", m->cpuvaddr, nvfs_p2p_text(why));
+	nvfs_dbg("P2PDMA carriers of 0x%lx: %s\n", m->cpuvaddr, nvfs_p2p_text(why));
 }
 
 /* carriers= is known. 0 or -errno. */
