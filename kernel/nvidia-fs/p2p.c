@@ -530,6 +530,7 @@ void nvfs_p2p_unbind(struct pci_dev *pdev)
 void nvfs_p2p_exit(void)
 {
 	mutex_lock(&nvfs_p2p_lock);
+	nvfs_p2p_watch_no_more();
 	nvfs_p2p_unpool(NULL);
 	mutex_unlock(&nvfs_p2p_lock);
 }

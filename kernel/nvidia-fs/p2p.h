@@ -93,6 +93,7 @@ struct block_device;
 struct nvfs_req;
 enum nvfs_p2p_why nvfs_p2p_watch(struct nvfs_p2p *p);
 void nvfs_p2p_unwatch(struct nvfs_p2p *p);
+void nvfs_p2p_watch_no_more(void);
 enum nvfs_p2p_why nvfs_p2p_drive(struct nvfs_mapping *m, struct block_device *bdev,
 				 struct pci_dev *drive);
 u32 nvfs_p2p_bvec(struct nvfs_mapping *m, u32 first, u32 n, u64 gpu_off);

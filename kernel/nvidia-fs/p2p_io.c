@@ -40,7 +40,7 @@
 static DEFINE_HASHTABLE(nvfs_p2p_hash, 8);
 
 static struct tracepoint *nvfs_p2p_tracepoint;	/* nvfs_p2p_lock */
-static unsigned int nvfs_p2p_watched;		/* mappings; nvfs_p2p_lock */
+static bool nvfs_p2p_watches;			/* our probe is in it; nvfs_p2p_lock */
 
 static unsigned long nvfs_p2p_key(const struct bio_vec *bv)
 {
@@ -132,19 +132,23 @@ static void nvfs_p2p_tracepoint_is(struct tracepoint *tp, void *priv)
 		nvfs_p2p_tracepoint = tp;
 }
 
-/* Know p's requests again when they go to a drive. nvfs_p2p_lock held. Blocks. */
+/*
+ * Know p's requests again when they go to a drive. The tracepoint is taken by the first mapping and
+ * kept until the module goes: taking it means patching the kernel's code on all processors, which
+ * is nothing to do for each MAP. nvfs_p2p_lock held. Blocks.
+ */
 enum nvfs_p2p_why nvfs_p2p_watch(struct nvfs_p2p *p)
 {
 	unsigned int i;
 
 	check_trace_callback_type_block_rq_issue(nvfs_p2p_issued);
-	if (!nvfs_p2p_watched) {
+	if (!nvfs_p2p_watches) {
 		for_each_kernel_tracepoint(nvfs_p2p_tracepoint_is, NULL);
 		if (!nvfs_p2p_tracepoint ||
 		    tracepoint_probe_register(nvfs_p2p_tracepoint, nvfs_p2p_issued, NULL))
 			return NVFS_P2P_NO_WITNESS;
+		nvfs_p2p_watches = true;
 	}
-	nvfs_p2p_watched++;
 	for (i = 0; i < 2; i++) {
 		unsigned long key = nvfs_p2p_key(i ? p->bv + p->nbv - 1 : p->bv);
 
@@ -164,10 +168,16 @@ void nvfs_p2p_unwatch(struct nvfs_p2p *p)
 		return;
 	for (i = 0; i < 2; i++)
 		hash_del_rcu(&p->step[i].node);
-	if (--nvfs_p2p_watched)
+}
+
+/* The module goes; no mapping is left. nvfs_p2p_lock held. Blocks. */
+void nvfs_p2p_watch_no_more(void)
+{
+	if (!nvfs_p2p_watches)
 		return;
 	tracepoint_probe_unregister(nvfs_p2p_tracepoint, nvfs_p2p_issued, NULL);
 	tracepoint_synchronize_unregister();
+	nvfs_p2p_watches = false;
 }
 
 /* -- before a request: may it? -- */
