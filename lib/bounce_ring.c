@@ -191,12 +191,9 @@ static bool step_gpu(struct deck *d, bool wait)
 /* One is over that the drive did; waits for it. */
 static void step_drive(struct deck *d)
 {
-	struct part *p;
 	ssize_t result;
-	void *tag;
+	struct part *p = os->ring_next(d->f->ring, &result);
 
-	os->ring_next(d->f->ring, true, &tag, &result);
-	p = tag;
 	d->at_drive--;
 	if (d->f->rq->op == OGDS_OP_READ)
 		end_read(d, p, result);

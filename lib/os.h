@@ -58,8 +58,8 @@ struct os_ops {
 	void (*ring_free)(struct os_ring *r);
 	/* 0: file and memory stay as they are until ring_next() tells; -errno: it is not begun. */
 	int (*ring_begin)(struct os_ring *r, const struct os_io *io);
-	/* 1: the request of *tag is over, *result as pread's; 0: none is yet, and not to `wait`. */
-	int (*ring_next)(struct os_ring *r, bool wait, void **tag, ssize_t *result);
+	/* Waits until one that was begun is over: its tag, and a result as pread's. */
+	void *(*ring_next)(struct os_ring *r, ssize_t *result);
 	int (*ioctl)(int fd, unsigned long nr, void *arg);
 	/* shared, read and write; NULL and errno */
 	void *(*mmap_node)(int fd, size_t size);

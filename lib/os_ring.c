@@ -70,22 +70,21 @@ int os_ring_begin(struct os_ring *r, const struct os_io *io)
 	return n < 0 ? n : -EBUSY;
 }
 
-int os_ring_next(struct os_ring *r, bool wait, void **tag, ssize_t *result)
+void *os_ring_next(struct os_ring *r, ssize_t *result)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	struct io_uring_cqe *cqe;
+	void *tag;
 	int err;
 
 	while (io_uring_peek_cqe(&r->u, &cqe)) {
-		if (!wait)
-			return 0;
 		/* it may be forbidden by now; what is under way ends all the same */
 		err = io_uring_wait_cqe(&r->u, &cqe);
 		if (err && err != -EINTR)
 			nanosleep(&nap, NULL);
 	}
-	*tag = io_uring_cqe_get_data(cqe);
+	tag = io_uring_cqe_get_data(cqe);
 	*result = cqe->res;
 	io_uring_cqe_seen(&r->u, cqe);
-	return 1;
+	return tag;
 }

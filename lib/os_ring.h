@@ -3,7 +3,6 @@
 #ifndef OS_RING_H
 #define OS_RING_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 struct os_io;
@@ -12,7 +11,7 @@ struct os_ring;
 int os_ring_new(unsigned int depth, struct os_ring **out);
 void os_ring_free(struct os_ring *r);
 int os_ring_begin(struct os_ring *r, const struct os_io *io);
-int os_ring_next(struct os_ring *r, bool wait, void **tag, ssize_t *result);
+void *os_ring_next(struct os_ring *r, ssize_t *result);
 
 /* fd, or when it is 0, 1 or 2 another number for it; -1 and errno, fd is closed then. */
 int os_above_stdio(int fd);

@@ -77,23 +77,21 @@ static unsigned int pick(struct os_ring *r)
 	}
 }
 
-static int fake_next(struct os_ring *r, bool wait, void **tag, ssize_t *result)
+static void *fake_next(struct os_ring *r, ssize_t *result)
 {
 	unsigned int i;
 	struct os_io io;
 
-	assert_true(wait);
 	assert_true(r->n);
 	i = pick(r);
 	io = r->io[i];
 	memmove(&r->io[i], &r->io[i + 1], (--r->n - i) * sizeof(io));
-	*tag = io.tag;
 	if (io.off <= ring_fake.bad_off && ring_fake.bad_off < io.off + (off_t)io.size)
 		*result = ring_fake.bad_result;
 	else
 		*result = io.write ? ring_fake.by->pwrite(io.fd, io.buf, io.size, io.off) :
 				     ring_fake.by->pread(io.fd, io.buf, io.size, io.off);
-	return 1;
+	return io.tag;
 }
 
 void ring_fake_in(struct os_ops *ops, const struct os_ops *by)
