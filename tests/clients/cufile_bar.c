@@ -47,7 +47,6 @@
 #define GUARD 64		/* bytes looked at on both sides of a request */
 #define LARGEST (4 * M)		/* of a read, but for the whole of the shared buffer */
 #define MAX_THREADS 16
-#define PARAMETERS "/sys/module/gpu_sim/parameters/"
 
 /* Memory of a thread. Up to 1 MiB it shares the driver's object with others'. */
 static const struct kind {
@@ -92,17 +91,6 @@ static void ok(CUfileError_t e, const char *what)
 static void *pointer(CUdeviceptr mem)
 {
 	return (void *)(uintptr_t)mem;
-}
-
-static void set(const char *parameter, const char *value)
-{
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", parameter);
-	f = fopen(path, "we");
-	if (!f || fputs(value, f) < 0 || fclose(f))
-		t_die("%s: cannot be written", path);
 }
 
 /* -- one read -- */
@@ -340,9 +328,9 @@ static void part_off(const char *parameter, const char *value)
 	struct user *u = new_user(0);
 	CUdeviceptr mem = registered(1 * M), next;
 
-	set(parameter, value);
+	t_vram_parameter(parameter, value);
 	read_by(u, OGDS_ROUTE_BOUNCE, mem, 1 * M, 1000, 60000, 11, parameter);
-	set(parameter, "0");
+	t_vram_parameter(parameter, "0");
 	read_by(u, OGDS_ROUTE_BOUNCE, mem, 1 * M, 0, 100, 5, "the same memory again");
 	next = registered(3 * M);
 	read_by(u, OGDS_ROUTE_BOUNCE, next, 3 * M, 4097, 5000, 0, "other memory");
@@ -357,10 +345,10 @@ static void part_late(void)
 	CUdeviceptr mem = registered(1 * M), next = registered(3 * M), third;
 
 	read_by(u, OGDS_ROUTE_BAR, mem, 1 * M, 1, 1000, 0, "before");
-	set("fault_rm", "-1:12");	/* ENOMEM */
+	t_vram_parameter("fault_rm", "-1:12");	/* ENOMEM */
 	read_by(u, OGDS_ROUTE_BOUNCE, next, 3 * M, 1, 1000, 0, "a refused second name");
 	read_by(u, OGDS_ROUTE_BAR, mem, 1 * M, 77, 5000, 1, "mapped before");
-	set("fault_rm", "0");
+	t_vram_parameter("fault_rm", "0");
 	third = registered(3 * M);
 	read_by(u, OGDS_ROUTE_BAR, third, 3 * M, 100, 50000, 9, "after");
 	drop(third);

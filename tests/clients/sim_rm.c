@@ -30,7 +30,6 @@
 
 #define K 1024UL
 #define M (1024 * K)
-#define PARAMETERS "/sys/module/gpu_sim/parameters/"
 
 /* Names that we choose. */
 enum { DEVICE = 0x70000001, SUBDEVICE, OTHER_DEVICE, NAME, SECOND, WRONG };
@@ -52,17 +51,6 @@ static void is(int line, const char *call, long want, long got)
 {
 	if (want != got)
 		t_die("line %d: %s: %ld (0x%lx), wanted %ld", line, call, got, got, want);
-}
-
-static void set(const char *parameter, const char *value)
-{
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", parameter);
-	f = fopen(path, "we");
-	if (!f || fputs(value, f) < 0 || fclose(f))
-		t_die("%s: cannot be written", path);
 }
 
 /* -- requests: a status, or -errno -- */
@@ -351,9 +339,9 @@ static void check_refusals(void)
 	IS(RM_INVALID_LIMIT, map(NAME, 4096, 2 * M, fd));
 	IS(RM_INVALID_LIMIT, map(NAME, 4096, -4096UL, fd));
 	CHECK(try_mmap(fd, 4096) == MAP_FAILED && errno == EINVAL);
-	set("bar1_mb", "1");
+	t_vram_parameter("bar1_mb", "1");
 	IS(RM_NO_RESOURCES, map(NAME, 0, 2 * M, fd));
-	set("bar1_mb", "0");
+	t_vram_parameter("bar1_mb", "0");
 	IS(0, map(NAME, 4096, 8192, fd));
 	IS(RM_STATE_IN_USE, map(NAME, 4096, 8192, fd));
 	CHECK(try_mmap(fd, 4096) == MAP_FAILED && errno == ENXIO);
@@ -375,14 +363,14 @@ static void check_refusals(void)
 	close(other);
 	close(fd);
 
-	set("fault_rm", "1:12");
+	t_vram_parameter("fault_rm", "1:12");
 	IS(-ENOMEM, second_name(SECOND, &m));
 	IS(0, second_name(SECOND, &m));
-	set("fault_rm", "1:5");
+	t_vram_parameter("fault_rm", "1:5");
 	IS(-EIO, map(SECOND, 0, 4096, control));
-	set("fault_rm", "-1");
+	t_vram_parameter("fault_rm", "-1");
 	IS(0, drop(SECOND));
-	set("fault_rm", "0");
+	t_vram_parameter("fault_rm", "0");
 	IS(RM_NOT_FOUND, drop(SECOND));
 	IS(0, drop(NAME));
 	t_gpu_free(mem);
@@ -541,10 +529,10 @@ static void check_lie(void)
 	fresh(a, 2 * M);
 	t_gpu_put(mem, a, 2 * M);
 	IS(0, second_name(NAME, &m));
-	set("rm_lie", "68");
+	t_vram_parameter("rm_lie", "68");
 	at = view(NAME, 0, 2 * M);
 	CHECK(!memcmp(at, a + 68 * K, 2 * M - 68 * K) && !memcmp(at + 2 * M - 68 * K, a, 68 * K));
-	set("rm_lie", "0");
+	t_vram_parameter("rm_lie", "0");
 	munmap(at, 2 * M);
 	IS(0, drop(NAME));
 	t_gpu_free(mem);

@@ -94,3 +94,14 @@ long t_vram_counter(int card, const char *name)
 	fclose(f);
 	return value;
 }
+
+void t_vram_parameter(const char *name, const char *value)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/module/gpu_sim/parameters/%s", name);
+	f = fopen(path, "we");
+	if (!f || fputs(value, f) < 0 || fclose(f))
+		t_die("%s: cannot be written", path);
+}

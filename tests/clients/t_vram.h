@@ -20,4 +20,7 @@ void t_vram_get(void *dst, CUdeviceptr src, size_t size);
 /* A counter of a card: free_pages, pins, rm_names, ... */
 long t_vram_counter(int card, const char *name);
 
+/* Sets a parameter of gpu-sim.ko that can be written: a fault, a lie. */
+void t_vram_parameter(const char *name, const char *value);
+
 #endif /* T_VRAM_H */
