@@ -11,7 +11,7 @@
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 rounds=${T_ROUNDS:-8}
-! t_debug || rounds=3
+! t_short || rounds=3
 t_load
 for fs in ext4 xfs; do
 	t_mkfs $fs 0 /mnt

@@ -60,7 +60,7 @@ t_wait 10 test -c /dev/nvidia0 || t_fail "no /dev/nvidia0"
 modprobe -q nvme || t_fail "modprobe nvme"
 t_mkfs ext4 0 /mnt
 reads=60
-! t_debug || reads=20
+! t_short || reads=20
 
 routes bar
 bar read --reads $reads

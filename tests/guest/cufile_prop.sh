@@ -20,7 +20,7 @@ seed=${T_SEED:-$RANDOM}
 args=(--triples 60 --holes 20 --max-bytes 512M)
 [ -z "${OPENGDS_LONG:-}" ] || args=(--triples 500 --holes 50 --max-bytes 8G)
 # its checkers make every copy slow
-! t_debug || args=(--triples 40 --holes 20 --max-bytes 192M)
+! t_short || args=(--triples 40 --holes 20 --max-bytes 192M)
 
 t_load
 for fs in ext4 xfs; do

@@ -17,6 +17,7 @@ t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 export CUFILE_LOGFILE_PATH=$t_tmp/cufile.log
 seed=${T_SEED:-$RANDOM}
 seconds=5 ends=2
+! t_short || seconds=4 ends=1
 [ -z "${OPENGDS_LONG:-}" ] || seconds=60 ends=15
 
 # stress SECONDS STOP

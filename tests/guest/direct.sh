@@ -13,7 +13,7 @@
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 quick=
-! t_debug || quick=--quick
+! t_short || quick=--quick
 t_load
 for fs in ext4 xfs; do
 	t_mkfs $fs 0 /mnt

@@ -13,7 +13,7 @@
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 param=/sys/module/nvme/parameters
 mib=32 loads=8
-! t_debug || mib=16 loads=3
+! t_short || mib=16 loads=3
 export GPU_SIM_SCATTER=64k
 
 t_load

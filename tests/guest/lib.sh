@@ -66,6 +66,8 @@ t_loaded() { [ -d "/sys/module/${1//-/_}" ]; }
 
 # a kernel with checkers: slower, so that there is less to do
 t_debug() { [[ $OPENGDS_KERNEL = debug* ]]; }
+# there, and in make check, which has a short cut of what check-guest and check-kernels run whole
+t_short() { t_debug || [ -n "${OPENGDS_CORE:-}" ]; }
 
 # what a test that uses the hook needs: a driver that an edit set fitted
 t_hook_there() { [ -f "$OPENGDS_BUILD/nvme.ko" ]; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vm: --topology ports --iommu on
+# vm: --trace --nvme 2 --gpus 2 --topology ports --iommu on
 # vm-more: --cpus 2
 # kernels: 6.1 6.12 7 debug
 # time: 60
@@ -16,7 +16,7 @@
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 rounds=${T_ROUNDS:-25}
-! t_debug || rounds=8
+! t_short || rounds=8
 
 # counters: those of Bar1-map that the ends of mappings move
 counters() {

@@ -13,7 +13,7 @@
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 rounds=10
 [ "${OPENGDS_LONG:-}" != 1 ] || rounds=200
-! t_debug || [ $rounds = 200 ] || rounds=4
+! t_short || [ $rounds = 200 ] || rounds=4
 trace=/sys/kernel/tracing
 want="flush unregister proc_remove bus_unregister_notifier device_destroy class_destroy __unregister_chrdev"
 

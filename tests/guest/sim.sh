@@ -4,7 +4,6 @@
 # Guards that tests which rely on it see what they think they see.
 # vm: --gpus 2 --vram 64M
 # kernels: 6.12 7 debug
-# core: 7
 # time: 180
 # shellcheck disable=SC2317 # functions are called by t_check and t_run
 . "$(dirname "$0")/lib.sh"

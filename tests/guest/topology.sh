@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vm: --trace --topology ports --iommu on
+# vm: --trace --nvme 2 --gpus 2 --topology ports --iommu on
 # vm-more: --trace --topology ports
 # vm-more: --trace --topology ports --iommu pt
 # kernels: 6.12 7 debug
