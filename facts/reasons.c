@@ -103,6 +103,11 @@ static const struct facts_reason_text table[] = {
 	REASON(BAR_FULL, "R-BAR-FULL", "there is no room in the GPU's BAR1 for this buffer",
 	       "register smaller buffers, or enable resizable BAR in the firmware; the copy engine "
 	       "does it meanwhile"),
+	REASON(PIN_GATED, "R-PIN-GATED",
+	       "the GPU driver refuses to pin this memory (-22), as on GeForce, and it could not be "
+	       "listed for nvidia-fs",
+	       "leave \"register_peers\" on, allocate with cudaMalloc, and look for 'listed' in the "
+	       "log; docs/geforce.md"),
 };
 
 _Static_assert(sizeof(table) / sizeof(*table) == REASONS, "a reason is without its texts");

@@ -50,6 +50,7 @@ enum facts_reason {
 	REASON_BAR_NO_HANDLE,	/* this memory cannot be shared by a handle */
 	REASON_BAR_PROOF,	/* a mapping did not show the memory it was made for */
 	REASON_BAR_FULL,	/* there is no room in BAR1 */
+	REASON_PIN_GATED,	/* the GPU driver pins only what a process lists (GeForce) */
 	REASONS
 };
 

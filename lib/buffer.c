@@ -130,7 +130,7 @@ static void release(struct buffer *b)
 	if (b->bar)
 		bar_put(b->bar);
 	if (b->pinned) {
-		nvfs_win_close(&b->win);
+		peers_win_close(b->dev, &b->win);
 		device_unpin(b->dev, b->len);
 	}
 	free(b);
@@ -203,13 +203,12 @@ static int pin(struct buffer *b)
 			  driver_word(&c->max_pinned_kb), atomic_load(&b->dev->pinned) / 1024);
 		return ERR(INVALID_MAPPING_SIZE);
 	}
-	r = nvfs_win_open(&b->win, b->va, b->len, b->dev->pdevinfo, false);
+	r = peers_win_open(b->dev, &b->win, b->va, b->len, 0, &b->reason);
 	if (!r) {
 		b->pinned = true;
 		return 0;
 	}
 	device_unpin(b->dev, b->len);
-	b->reason = REASON_PIN_FAILED;
 	t = facts_reason(b->reason);
 	log_error("cuFileBufRegister error, object allocation failed: %zu bytes at 0x%llx on GPU %s: %s: %s; %s",
 		  b->len, (unsigned long long)b->va, b->dev->pci, log_errno(r), t->text, t->remedy);

@@ -43,6 +43,7 @@ void config_defaults(struct config *c)
 		.posix_slab_kb = { 4, 1024, 16384 },
 		.posix_slab_count = { 128, 64, 64 },
 		.staging_max_mb = 256,
+		.register_peers = true,
 		.routes = (1u << OGDS_ROUTES) - 1,
 	};
 }

@@ -83,6 +83,7 @@ struct config {
 	/* "opengds" */
 	bool strict;
 	size_t staging_max_mb;		/* per GPU */
+	bool register_peers;		/* list memory for nvidia-fs where pins are refused */
 	uint32_t routes;		/* allowed ones, bit n: enum ogds_route n */
 
 	char path[CONFIG_PATH];		/* of the file that was read; "": none */

@@ -158,6 +158,7 @@ static const struct config_key table[] = {
 
 	BOOL("opengds.strict", strict),
 	SIZE("opengds.staging_max_mb", staging_max_mb, 0, 1048576),
+	BOOL("opengds.register_peers", register_peers),
 	{ .name = "opengds.routes", .type = CONFIG_ROUTES, .target = AT(routes),
 	  .set = CONFIG_NOWHERE },
 };

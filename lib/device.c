@@ -48,6 +48,7 @@ static struct device *make(int index, int *err)
 	d->node = facts_pci_numa(os_root, d->pci);
 	staging_init(&d->staging, d);
 	bar_gpu_init(&d->bar, d);
+	peers_gpu_init(&d->peers, d);
 	log_info("GPU %d is %s", index, d->pci);
 	return d;
 
@@ -108,6 +109,7 @@ void devices_release(void)
 			continue;
 		bar_gpu_release(&d->bar);
 		staging_release(&d->staging);
+		peers_gpu_release(&d->peers);
 		gpu->primary_put(d->index);
 		devices.dev[i] = NULL;
 		free(d);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "bar.h"
+#include "peers.h"
 #include "pin_cost.h"
 #include "staged.h"
 #include "way_cost.h"
@@ -26,6 +27,7 @@ struct device {
 	struct staging staging;
 	struct pin_cost cost;	/* of pinning for one request, against staging */
 	struct bar_gpu bar;	/* stores through BAR1 */
+	struct peers_gpu peers;	/* pins of a GeForce */
 	struct way_cost ways;	/* of those against the copy engine */
 };
 

@@ -143,8 +143,19 @@ static int map(struct nvfs_win *w, uint64_t pdevinfo, bool staging)
 	return code < 0 && code >= -4095 ? (int)code : -EPERM;
 }
 
+/* The module refused to pin. */
+static void refused(const struct nvfs_win *w, unsigned int flags, int r)
+{
+	if (r == -EINVAL && flags & NVFS_WIN_TRY)
+		log_info("nvidia-fs MAP: GPU memory 0x%llx + %zu: EINVAL: trying to list it for peers",
+			 (unsigned long long)w->gpu_va, w->size);
+	else
+		log_error("nvidia-fs MAP ioctl failed : ioctl_return: %d ioctl_ret: -1 (GPU memory 0x%llx + %zu: %s); the kernel log (dmesg) has the reason",
+			  r, (unsigned long long)w->gpu_va, w->size, log_errno(r));
+}
+
 int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pdevinfo,
-		  bool staging)
+		  unsigned int flags)
 {
 	int r;
 
@@ -161,11 +172,10 @@ int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pde
 		return r;
 	}
 	w->fence = os->mmap_page(NVFS_BLOCK_SIZE);
-	r = w->fence ? map(w, pdevinfo, staging) : -errno;
+	r = w->fence ? map(w, pdevinfo, flags & NVFS_WIN_STAGING) : -errno;
 	PROBE3(cufio-internal-map, gpu_va, size, r);
 	if (r) {
-		log_error("nvidia-fs MAP ioctl failed : ioctl_return: %d ioctl_ret: -1 (GPU memory 0x%llx + %zu: %s); the kernel log (dmesg) has the reason",
-			  r, (unsigned long long)gpu_va, size, log_errno(r));
+		refused(w, flags, r);
 		if (w->fence)
 			os->munmap(w->fence, NVFS_BLOCK_SIZE);
 		os->munmap(w->cpu, w->shadow);

@@ -27,6 +27,7 @@ struct nvfs_win {
 	size_t size;
 	void *fence;		/* a page that the module writes to */
 	int node;
+	struct peers_cover *cover;	/* what its memory was listed by (peers.h), or NULL */
 	/*
 	 * Held over each ioctl on a module that is not ours: there a second request on the same
 	 * mapping is refused while one is in flight.
@@ -46,9 +47,12 @@ void nvfs_close(void);
 unsigned int nvfs_reason(void);	/* REASON_NONE: usable */
 void nvfs_version(struct facts_nvfs *v);
 
-/* Pins. 0 or -errno of the module's MAP. staging: memory of the library, not of the user. */
+#define NVFS_WIN_STAGING 1	/* memory of the library, not of the user */
+#define NVFS_WIN_TRY 2		/* the caller knows another way: EINVAL is no error yet */
+
+/* Pins. 0 or -errno of the module's MAP. */
 int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pdevinfo,
-		  bool staging);
+		  unsigned int flags);
 /* Unpins; no request may be in flight. */
 void nvfs_win_close(struct nvfs_win *w);
 

@@ -37,7 +37,7 @@ static ssize_t run_pinned_now(struct request *rq, int64_t off, uint64_t size, ui
 		return -EAGAIN;
 	r = gpu->sync_memops(va, rq->mem.ctx);
 	if (!r)
-		r = nvfs_win_open(&win, va, size, rq->dev->pdevinfo, false);
+		r = nvfs_win_open(&win, va, size, rq->dev->pdevinfo, NVFS_WIN_TRY);
 	if (r) {
 		device_unpin(rq->dev, size);
 		/* do not try again on this GPU */

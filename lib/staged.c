@@ -45,7 +45,7 @@ static void slab_free(struct staging *s, struct slab *b)
 {
 	size_t bytes = b->slots * SLOT_BYTES;
 
-	nvfs_win_close(&b->win);
+	peers_win_close(s->dev, &b->win);
 	gpu->free(s->dev->ctx, b->alloc_va);
 	device_unpin(s->dev, bytes);
 	free(b);
@@ -113,9 +113,8 @@ static struct slab *slab_new(struct staging *s, unsigned int slots, unsigned int
 		*reason = REASON_NO_STAGING;
 		goto unpin;
 	}
-	r = nvfs_win_open(&b->win, b->va, bytes, s->dev->pdevinfo, true);
+	r = peers_win_open(s->dev, &b->win, b->va, bytes, NVFS_WIN_STAGING, reason);
 	if (r) {
-		*reason = REASON_PIN_FAILED;
 		s->spare_va[slots] = b->alloc_va;
 		goto unpin;
 	}

@@ -40,17 +40,23 @@ static int ask(struct rm *rm, unsigned long nr, void *request, const uint32_t *s
 	return r < 0 ? r : (int)*status;
 }
 
-static int control(struct rm *rm, uint32_t command, void *params, uint32_t size)
+static int control_of(struct rm *rm, uint32_t object, uint32_t command, void *params,
+		      uint32_t size)
 {
 	struct rm_control c = {
 		.client = rm->client,
-		.object = rm->client,
+		.object = object,
 		.command = command,
 		.params = (uintptr_t)params,
 		.size = size,
 	};
 
 	return ask(rm, RM_IOC_CONTROL, &c, &c.status);
+}
+
+static int control(struct rm *rm, uint32_t command, void *params, uint32_t size)
+{
+	return control_of(rm, rm->client, command, params, size);
 }
 
 /* *object: the name asked for, 0: the driver's choice; and the one that it has. */
@@ -295,4 +301,59 @@ fail:
 void rm_unview(struct rm_view *v)
 {
 	os->munmap(v->map, v->map_len);
+}
+
+int rm_peers_open(struct rm *rm, struct rm_peers *p, const char **step)
+{
+	struct rm_peers_params peers = { .flags = RM_PEERS_BAR1 };
+	struct rm_va_space_params space = { 0 };
+	struct rm_peers_va_space join = { 0 };
+	int r;
+
+	*step = "third-party peer-to-peer object";
+	p->va_space = 0;
+	p->object = new_name(rm);
+	r = alloc(rm, rm->subdevice, &p->object, RM_CLASS_PEERS, &peers, sizeof(peers));
+	if (r)
+		return r;
+	*step = "address space";
+	p->va_space = new_name(rm);
+	r = alloc(rm, rm->device, &p->va_space, RM_CLASS_VA_SPACE, &space, sizeof(space));
+	if (r) {
+		p->va_space = 0;
+		goto fail;
+	}
+	*step = "the address space, as one of that object";
+	join.va_space = p->va_space;
+	r = control_of(rm, p->object, RM_CTRL_PEERS_VA_SPACE, &join, sizeof(join));
+	if (!r)
+		return 0;
+fail:
+	rm_peers_close(rm, p);
+	return r;
+}
+
+void rm_peers_close(struct rm *rm, const struct rm_peers *p)
+{
+	drop(rm, rm->subdevice, p->object);
+	if (p->va_space)
+		drop(rm, rm->device, p->va_space);
+}
+
+int rm_peers_register(struct rm *rm, const struct rm_peers *p, uint32_t object, uint64_t va,
+		      uint64_t len, uint64_t off, const char **step)
+{
+	struct rm_peers_register reg = { .memory = object, .va = va, .size = len, .off = off };
+
+	*step = "registration of the memory for peers";
+	return control_of(rm, p->object, RM_CTRL_PEERS_REGISTER, &reg, sizeof(reg));
+}
+
+int rm_peers_unregister(struct rm *rm, const struct rm_peers *p, uint32_t object,
+			const char **step)
+{
+	struct rm_peers_unregister un = { .memory = object };
+
+	*step = "end of the registration for peers";
+	return control_of(rm, p->object, RM_CTRL_PEERS_UNREGISTER, &un, sizeof(un));
 }

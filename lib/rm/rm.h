@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * rm.h - the GPU driver's own interface: a client beside CUDA's in this process, which makes
- * the CPU see memory that CUDA allocated. No privilege, no module. Nothing else of the library
- * issues the driver's ioctls.
+ * the CPU see memory that CUDA allocated, and lets other drivers pin it. No privilege, no module.
+ * Nothing else of the library issues the driver's ioctls.
  *
  * The layouts are the driver's own business and may change with it. Nothing here is to be
  * believed: who uses a view proves first that it shows the memory it is meant to (bar.h).
@@ -57,5 +57,26 @@ struct rm_view {
 int rm_view(struct rm *rm, uint32_t object, uint64_t off, size_t len, struct rm_view *v,
 	    const char **step);
 void rm_unview(struct rm_view *v);
+
+/*
+ * Memory that other drivers may pin by its address in CUDA. The pin of the GPU's driver looks for
+ * an object that lists the address; CUDA makes one itself on the boards that NVIDIA sells for it,
+ * and there none of ours is needed.
+ */
+struct rm_peers {
+	uint32_t object, va_space;
+};
+
+int rm_peers_open(struct rm *rm, struct rm_peers *p, const char **step);
+void rm_peers_close(struct rm *rm, const struct rm_peers *p);
+
+/*
+ * va .. va + len, CUDA's addresses of `object` (a name of ours) from `off` on, until it is
+ * unregistered, dropped, or the client goes.
+ */
+int rm_peers_register(struct rm *rm, const struct rm_peers *p, uint32_t object, uint64_t va,
+		      uint64_t len, uint64_t off, const char **step);
+int rm_peers_unregister(struct rm *rm, const struct rm_peers *p, uint32_t object,
+			const char **step);
 
 #endif /* RM_H */

@@ -33,12 +33,19 @@
 #define RM_CLASS_CLIENT 0x41
 #define RM_CLASS_DEVICE 0x80
 #define RM_CLASS_SUBDEVICE 0x2080
+#define RM_CLASS_PEERS 0x503c	/* third-party peer-to-peer: memory that other drivers may pin */
+#define RM_CLASS_VA_SPACE 0x90f1
 
 /* Controls of the client. */
 #define RM_CTRL_ID_INFO 0x205
 #define RM_CTRL_PROBED_IDS 0x214
 #define RM_CTRL_ATTACH_IDS 0x215
 #define RM_CTRL_PCI_INFO 0x21b
+
+/* Controls of a RM_CLASS_PEERS object. */
+#define RM_CTRL_PEERS_VA_SPACE 0x503c0102
+#define RM_CTRL_PEERS_REGISTER 0x503c0104
+#define RM_CTRL_PEERS_UNREGISTER 0x503c0105
 
 /* Of the driver's own list of statuses: those that the simulated one answers. */
 enum rm_status {
@@ -133,6 +140,42 @@ struct rm_subdevice_params {
 	uint32_t instance;
 };
 RM_ASSERT(rm_subdevice_params, 4);
+
+#define RM_PEERS_BAR1 1
+
+struct rm_peers_params {
+	uint32_t flags;		/* RM_PEERS_BAR1 */
+};
+RM_ASSERT(rm_peers_params, 4);
+
+struct rm_va_space_params {
+	uint32_t index, flags;
+	uint64_t size, start, limit;
+	uint32_t big_page, pad0;
+	uint64_t base;
+	uint32_t pasid, pad1;
+};
+RM_ASSERT(rm_va_space_params, 56);
+RM_OFFSET(rm_va_space_params, base, 40);
+
+struct rm_peers_va_space {
+	uint32_t va_space, pad0;
+	uint64_t token;		/* out */
+};
+RM_ASSERT(rm_peers_va_space, 16);
+
+struct rm_peers_register {
+	uint32_t memory, pad0;
+	uint64_t va, size;	/* as CUDA has it */
+	uint64_t off;		/* in the memory object */
+};
+RM_ASSERT(rm_peers_register, 32);
+RM_OFFSET(rm_peers_register, va, 8);
+
+struct rm_peers_unregister {
+	uint32_t memory;
+};
+RM_ASSERT(rm_peers_unregister, 4);
 
 struct rm_id_info {
 	uint32_t id;		/* in */

@@ -116,6 +116,8 @@ static int fake_map(struct nvfs_ioctl_map *a)
 
 	if (a->end_fence_addr % 4096)
 		broken("fence page");
+	if (!err && fake.pins && !fake.pins(a->gpuvaddr, a->size))
+		err = EINVAL;
 	if (err) {
 		a->end_fence_addr = -err;
 		return -EPERM;

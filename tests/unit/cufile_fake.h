@@ -32,6 +32,8 @@ struct fake {
 	atomic_int lost_writes;		/* the other one: the next writes fail and return 0 */
 	atomic_int died;		/* the other one: the next reads find the memory freed */
 	bool theirs;			/* the module is not ours; set by fake_theirs() */
+	/* NULL, or: does the GPU's driver pin this memory? Else MAP fails with EINVAL. */
+	bool (*pins)(uint64_t va, size_t size);
 	atomic_ulong maps, unmaps, ios;
 	atomic_ulong bytes;		/* moved by the module */
 	atomic_ulong violations;	/* of the ABI; each is printed */

@@ -51,7 +51,15 @@ static struct {
 	uint32_t client, name, class;	/* name 0: free */
 	void *at;		/* of memory: a mapping of ours */
 	size_t size;
+	void *source;		/* of memory: where the simulated GPU has it */
+	uint32_t space;		/* of a peers object: the address space that it was given */
 } object[OBJECTS];
+/* What a peers object lists, the oldest first; memory 0: free, behind the last one. */
+static struct {
+	uint32_t memory;
+	uint64_t va, size;
+	unsigned long long id;	/* of the allocation that was at va when it was listed */
+} entry[OBJECTS];
 static struct {
 	void *at;
 	size_t len;
@@ -148,9 +156,33 @@ static int rm_open_file(const char *path, int flags)
 	return fd;
 }
 
+static unsigned long long id_of(uint64_t va)
+{
+	unsigned long long id = 0;
+
+	cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, va);
+	return id;
+}
+
+/* lock held. The entries of one object of memory, or of all (0). */
+static void unlist(uint32_t memory)
+{
+	int i, k;
+
+	for (i = k = 0; i < OBJECTS && entry[i].memory; i++)
+		if (memory && entry[i].memory != memory)
+			entry[k++] = entry[i];
+	atomic_fetch_sub(&rm_fake.listed, i - k);
+	memset(&entry[k], 0, (OBJECTS - k) * sizeof(entry[0]));
+}
+
 /* lock held. All that hangs below an object of ours. */
 static void drop(int i)
 {
+	if (!object[i].class)
+		unlist(object[i].name);
+	if (object[i].class == RM_CLASS_PEERS)
+		unlist(0);
 	if (object[i].class == RM_CLASS_DEVICE)
 		atomic_fetch_sub(&rm_fake.devices, 1);
 	if (!object[i].class)
@@ -181,6 +213,8 @@ static int do_alloc(struct rm_alloc *a)
 {
 	const struct rm_device_params *d = (void *)(uintptr_t)a->params;
 	const struct rm_subdevice_params *s = (void *)(uintptr_t)a->params;
+	const struct rm_peers_params *p = (void *)(uintptr_t)a->params;
+	static const struct rm_va_space_params none;
 	int r;
 
 	switch (a->class) {
@@ -212,9 +246,98 @@ static int do_alloc(struct rm_alloc *a)
 		if (!r && !a->status)
 			add(a->object, RM_CLASS_SUBDEVICE, NULL, 0);
 		return r;
+	case RM_CLASS_PEERS:
+		if (!is(a->parent, RM_CLASS_SUBDEVICE) || a->size != sizeof(*p) ||
+		    p->flags != RM_PEERS_BAR1)
+			broken("fields of a peers object");
+		a->status = status(RM_PEERS, &r);
+		if (!r && !a->status)
+			add(a->object, RM_CLASS_PEERS, NULL, 0);
+		return r;
+	case RM_CLASS_VA_SPACE:
+		if (!is(a->parent, RM_CLASS_DEVICE) || a->size != sizeof(none) ||
+		    memcmp(p, &none, sizeof(none)))
+			broken("fields of an address space");
+		a->status = status(RM_VA_SPACE, &r);
+		if (!r && !a->status)
+			add(a->object, RM_CLASS_VA_SPACE, NULL, 0);
+		return r;
 	}
 	broken("class");
 	return -EINVAL;
+}
+
+/* lock held. The controls of a peers object. */
+static int do_peers(struct rm_control *c)
+{
+	void *params = (void *)(uintptr_t)c->params;
+	const struct rm_peers_unregister *u = params;
+	const struct rm_peers_register *g = params;
+	struct rm_peers_va_space *s = params;
+	int i, o = find_object(c->object), m, r = -EINVAL;
+
+	if (o < 0 || object[o].class != RM_CLASS_PEERS || c->client != CLIENT || c->flags) {
+		broken("object of a control for peers");
+		return r;
+	}
+	if (c->command == RM_CTRL_PEERS_VA_SPACE) {
+		if (c->size != sizeof(*s) || !is(s->va_space, RM_CLASS_VA_SPACE) || object[o].space)
+			broken("fields of an address space for peers");
+		c->status = status(RM_JOIN, &r);
+		if (!r && !c->status)
+			object[o].space = s->va_space;
+		return r;
+	}
+	m = find_object(u->memory);
+	if (m < 0 || object[m].class) {
+		broken("what is listed or no longer is no memory");
+		return r;
+	}
+	for (i = 0; i < OBJECTS && entry[i].memory &&
+	     (c->command == RM_CTRL_PEERS_REGISTER || entry[i].memory != u->memory); i++)
+		;
+	assert_true(i < OBJECTS);
+	if (c->command == RM_CTRL_PEERS_UNREGISTER) {
+		if (c->size != sizeof(*u) || !entry[i].memory)
+			broken("the end of a listing that is none");
+		c->status = status(RM_UNLIST, &r);
+		if (!r && !c->status)
+			unlist(u->memory);
+		return r;
+	}
+	if (c->size != sizeof(*g) || !object[o].space || !g->size || g->off > object[m].size ||
+	    g->size > object[m].size - g->off || (char *)object[m].source + g->off != (char *)g->va)
+		broken("fields of a listing");
+	c->status = status(RM_LIST, &r);
+	if (r || c->status)
+		return r;
+	entry[i].memory = g->memory;
+	entry[i].va = g->va;
+	entry[i].size = g->size;
+	entry[i].id = id_of(g->va);
+	atomic_fetch_add(&rm_fake.listed, 1);
+	return 0;
+}
+
+/* The first entry with the address decides. */
+static bool geforce_pins(uint64_t va, size_t size)
+{
+	bool yes = false;
+	int i;
+
+	atomic_fetch_add(&rm_fake.pins, 1);
+	if (rm_fake.at_pin)
+		rm_fake.at_pin();
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < OBJECTS && entry[i].memory; i++)
+		if (va >= entry[i].va && va - entry[i].va < entry[i].size) {
+			yes = size <= entry[i].size - (va - entry[i].va);
+			if (!rm_fake.at_pin && id_of(entry[i].va) != entry[i].id)
+				broken("a pin by an entry whose memory was freed");
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+	return yes;
 }
 
 static int do_control(struct rm_control *c)
@@ -227,6 +350,8 @@ static int do_control(struct rm_control *c)
 	unsigned int domain, bus, slot;
 	int r = -EINVAL;
 
+	if (c->command >> 16 == RM_CLASS_PEERS)
+		return do_peers(c);
 	if (c->client != CLIENT || c->object != CLIENT || c->flags)
 		broken("fields of a control");
 	switch (c->command) {
@@ -267,8 +392,8 @@ static int do_control(struct rm_control *c)
 /* lock held */
 static int do_dup(struct rm_dup *d)
 {
+	void *at, *source;
 	size_t size;
-	void *at;
 	int r;
 
 	if (d->client != CLIENT || !is(d->parent, RM_CLASS_DEVICE) || d->flags ||
@@ -281,9 +406,11 @@ static int do_dup(struct rm_dup *d)
 		d->status = 0x57;	/* no such object */
 		return 0;
 	}
+	source = at;
 	at = mremap(at, 0, size, MREMAP_MAYMOVE);
 	assert_true(at != MAP_FAILED);
 	add(d->object, 0, at, size);
+	object[find_object(d->object)].source = source;
 	atomic_fetch_add(&rm_fake.dups, 1);
 	return 0;
 }
@@ -433,6 +560,7 @@ void rm_fake_begin(uint64_t bar1)
 	memset(fds, 0, sizeof(fds));
 	memset(object, 0, sizeof(object));
 	memset(view, 0, sizeof(view));
+	memset(entry, 0, sizeof(entry));
 	assert_int_equal(cuDeviceGet(&dev, 0), 0);
 	assert_int_equal(cuDeviceGetPCIBusId(pci, sizeof(pci), dev), 0);
 	for (c = pci; *c; c++)
@@ -463,8 +591,14 @@ void rm_fake_begin(uint64_t bar1)
 	os = &ops;
 }
 
+void rm_fake_geforce(void)
+{
+	fake.pins = geforce_pins;
+}
+
 void rm_fake_check(void)
 {
+	assert_int_equal(atomic_load(&rm_fake.listed), 0);
 	assert_int_equal(atomic_load(&rm_fake.violations), 0);
 	assert_int_equal(atomic_load(&rm_fake.views), 0);
 	assert_int_equal(atomic_load(&rm_fake.mapped), 0);

@@ -14,7 +14,8 @@
 /* A step of the driver, in the order in which a client makes them. */
 enum rm_step {
 	RM_OPEN_CONTROL = 1, RM_CLIENT, RM_PROBED, RM_PCI, RM_ATTACH, RM_ID, RM_DEVICE,
-	RM_SUBDEVICE, RM_DUP, RM_OPEN_NODE, RM_REGISTER, RM_MAP, RM_MMAP, RM_STEPS
+	RM_SUBDEVICE, RM_DUP, RM_OPEN_NODE, RM_REGISTER, RM_MAP, RM_MMAP,
+	RM_PEERS, RM_VA_SPACE, RM_JOIN, RM_LIST, RM_UNLIST, RM_STEPS
 };
 
 struct rm_fake {
@@ -27,12 +28,20 @@ struct rm_fake {
 	atomic_ulong mapped;	/* bytes in views now */
 	atomic_ulong most;	/* the highest it was */
 	atomic_ulong made;	/* views made so far */
+	atomic_ulong listed;	/* entries of memory for peers that exist now */
+	atomic_ulong pins;	/* that the driver made or refused so far (rm_fake_geforce) */
+	void (*at_pin)(void);	/* NULL, or called at each pin, before it is decided */
 };
 
 extern struct rm_fake rm_fake;
 
 /* After fake_machine(), before the library is opened. bar1: its size, bytes. */
 void rm_fake_begin(uint64_t bar1);
+/*
+ * After rm_fake_begin(): the driver pins only memory that a peers object lists, by the first entry
+ * that has its address. An entry whose allocation was freed since is a broken rule there.
+ */
+void rm_fake_geforce(void);
 /* Fails the test unless all was given back and no rule was broken. */
 void rm_fake_check(void);
 

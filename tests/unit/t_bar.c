@@ -288,7 +288,7 @@ static void t_refused(void **state)
 	char what[64];
 	int step;
 
-	for (step = RM_OPEN_CONTROL; step < RM_STEPS; step++)
+	for (step = RM_OPEN_CONTROL; step < RM_PEERS; step++)
 		for (i = 0; i < 3; i++) {
 			if (results[i] > 0 && (step == RM_OPEN_CONTROL || step == RM_OPEN_NODE ||
 					       step == RM_REGISTER || step == RM_MMAP))

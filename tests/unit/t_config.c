@@ -52,6 +52,7 @@ static void t_defaults(void **state)
 	assert_int_equal(c.max_request_parallelism, 4);
 	assert_false(c.strict);
 	assert_int_equal(c.staging_max_mb, 256);
+	assert_true(c.register_peers);
 	assert_int_equal(c.routes, 0x3f);
 	assert_string_equal(c.path, "");
 	assert_string_equal(c.deny_mounts[0], "");
@@ -80,6 +81,7 @@ static void t_all_that_counts(void **state)
 		"  \"denylist\": { \"drivers\": [\"dr\"], \"devices\": [\"/dev/a\", \"/dev/b\"],\n"
 		"    \"mounts\": [\"/m\"], \"filesystems\": [\"xfs\"] },\n"
 		"  \"opengds\": { \"strict\": true, \"staging_max_mb\": 64,\n"
+		"    \"register_peers\": false,\n"
 		"    \"routes\": [\"nvfs\", \"bounce\", \"host\"] }\n"
 		"}\n");
 
@@ -128,6 +130,7 @@ static void t_all_that_counts(void **state)
 	assert_string_equal(c.deny_mounts[0], "/m");
 	assert_string_equal(c.deny_filesystems[0], "xfs");
 	assert_true(c.strict);
+	assert_false(c.register_peers);
 	assert_int_equal(c.staging_max_mb, 64);
 	assert_int_equal(c.routes, 1u << OGDS_ROUTE_NVFS | 1u << OGDS_ROUTE_BOUNCE |
 				   1u << OGDS_ROUTE_HOST);

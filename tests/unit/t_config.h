@@ -104,6 +104,7 @@ static inline void assert_defaults(const struct config *c)
 	assert_int_equal(c->strict, d.strict);
 	assert_int_equal(c->routes, d.routes);
 	assert_int_equal(c->staging_max_mb, d.staging_max_mb);
+	assert_int_equal(c->register_peers, d.register_peers);
 }
 
 /* One message, of this level and beginning with this text */

@@ -246,7 +246,7 @@ static void t_pin_refused(void **state)
 	int fd;
 
 	fh = fake_register(path, O_RDWR | O_DIRECT, &fd);
-	atomic_store(&fake.map_error, EINVAL);
+	atomic_store(&fake.map_error, ENOMEM);
 	/* falling back is allowed: the buffer is registered, the requests bounce and say why */
 	assert_int_equal(cuFileBufRegister(p, MIB, 0).err, 0);
 	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
