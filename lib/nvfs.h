@@ -27,7 +27,7 @@ struct nvfs_win {
 	size_t size;
 	void *fence;		/* a page that the module writes to */
 	int node;
-	struct peers_cover *cover;	/* what its memory was listed by (peers.h), or NULL */
+	struct peers_use *listed;	/* why its memory could be pinned (peers.h), or NULL */
 	/*
 	 * Held over each ioctl on a module that is not ours: there a second request on the same
 	 * mapping is refused while one is in flight.

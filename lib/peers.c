@@ -10,12 +10,23 @@
 #include "log.h"
 #include "peers.h"
 
-/* One allocation. g->lock guards all but `mem`, which is final. */
+#define SHARED ((uint64_t)2 << 20)	/* an object of the driver that small allocations share */
+#define GPU_PAGE ((uint64_t)64 << 10)
+
+/* One window of an allocation. Final; the list of them is guarded by g->lock. */
+struct peers_use {
+	struct peers_cover *cover;
+	uint64_t base_va, id;	/* of the allocation */
+	struct peers_use *next;
+};
+
+/* One object of the driver. g->lock guards `listed`, `uses` and `next`. */
 struct peers_cover {
-	struct gpu_ptr mem;
-	uint32_t object;	/* our name of the driver's */
-	unsigned int windows;
+	uint32_t client, source;	/* CUDA's names of it, which come again once it is freed */
+	uint32_t object;		/* ours */
+	uint64_t va, len;		/* what is listed: whole GPU pages */
 	bool listed;
+	struct peers_use *uses;
 	struct peers_cover *next;
 };
 
@@ -84,76 +95,133 @@ static void unlist(struct peers_gpu *g, struct peers_cover *c)
 		off(g, step, r);
 }
 
-/* lock held. Entries of freed allocations whose addresses are those of `mem` now. */
-static void unlist_stale(struct peers_gpu *g, const struct gpu_ptr *mem)
+static bool is_alive(const struct peers_use *u)
 {
-	struct peers_cover *c;
+	uint64_t id;
 
-	for (c = g->covers; c; c = c->next)
-		if (c->mem.id != mem->id && c->mem.base_va < mem->base_va + mem->len &&
-		    mem->base_va < c->mem.base_va + c->mem.len)
-			unlist(g, c);
+	return !gpu->id(u->base_va, &id) && id == u->id;
 }
 
-/* lock held. 0, -errno, or the status of a driver (> 0), which has turned the way off. */
-static int list(struct peers_gpu *g, struct peers_cover *c)
+/* lock held. An object that has a living allocation has not been freed. */
+static bool has_alive(const struct peers_cover *c)
 {
-	unsigned char ipc[RM_IPC_BYTES];
-	struct rm_memory m;
+	const struct peers_use *u;
+
+	for (u = c->uses; u; u = u->next)
+		if (is_alive(u))
+			return true;
+	return false;
+}
+
+/* lock held. The entry of the object that `m` names now; entries of freed ones are taken off. */
+static struct peers_cover *find(struct peers_gpu *g, const struct rm_memory *m, uint64_t va,
+				uint64_t len)
+{
+	struct peers_cover *c, *found = NULL;
+
+	for (c = g->covers; c; c = c->next) {
+		if (!c->listed || c->va >= va + len || va >= c->va + c->len)
+			continue;
+		if (c->client == m->client && c->source == m->object && c->va == va && has_alive(c))
+			found = c;
+		else
+			unlist(g, c);
+	}
+	return found;
+}
+
+/* lock held. The driver takes whole GPU pages, and an address once. NULL: it refused. */
+static struct peers_cover *list(struct peers_gpu *g, const struct rm_memory *m, uint64_t va,
+				uint64_t len)
+{
+	struct peers_cover *c = calloc(1, sizeof(*c));
 	const char *step = "";
 	int r;
 
-	r = gpu->ipc(c->mem.ctx, c->mem.base_va, ipc);
+	if (!c)
+		return NULL;
+	c->client = m->client;
+	c->source = m->object;
+	c->va = va;
+	c->len = len;
+	r = rm_dup(g->rm, m, &c->object, &step);
+	if (r)
+		goto fail;
+	r = rm_peers_register(g->rm, &g->list, c->object, va, len, 0, &step);
+	if (r) {
+		rm_drop(g->rm, c->object);
+		goto fail;
+	}
+	c->listed = true;
+	c->next = g->covers;
+	g->covers = c;
+	return c;
+
+fail:
+	off(g, step, r);
+	free(c);
+	return NULL;
+}
+
+/* lock held. The object behind `mem` on the list. NULL: it is not. */
+static struct peers_cover *cover(struct peers_gpu *g, const struct gpu_ptr *mem)
+{
+	unsigned char ipc[RM_IPC_BYTES];
+	struct peers_cover *c;
+	struct rm_memory m;
+	uint64_t len;
+	int r;
+
+	r = gpu->ipc(mem->ctx, mem->base_va, ipc);
 	if (r) {
 		/* this memory's own: of a pool, or made by cuMemCreate */
 		log_info("GPU %s: 0x%llx: cuIpcGetMemHandle: %s: it cannot be listed for nvidia-fs; cudaMalloc memory can",
-			 g->dev->pci, (unsigned long long)c->mem.base_va, gpu->error(r));
-		return -EOPNOTSUPP;
+			 g->dev->pci, (unsigned long long)mem->base_va, gpu->error(r));
+		return NULL;
 	}
-	if (rm_memory_of(ipc, &m) || m.size < c->mem.len) {
+	if (rm_memory_of(ipc, &m) || m.size < mem->len || m.off > mem->base_va) {
 		off(g, "contents of an IPC handle", -EPROTO);
-		return -EPROTO;
+		return NULL;
 	}
-	r = rm_dup(g->rm, &m, &c->object, &step);
-	if (r) {
-		off(g, step, r);
-		return r;
-	}
-	unlist_stale(g, &c->mem);
-	if (g->state == PEERS_OFF)
-		r = -EIO;
-	else
-		r = rm_peers_register(g->rm, &g->list, c->object, c->mem.base_va, c->mem.len, m.off,
-				      &step);
-	if (r) {
-		rm_drop(g->rm, c->object);
-		off(g, step, r);
-		return r;
-	}
-	c->listed = true;
-	return 0;
+	len = m.off + mem->len;
+	len = len <= SHARED ? SHARED : (len + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
+	c = find(g, &m, mem->base_va - m.off, len);
+	if (!c && g->state != PEERS_OFF)
+		c = list(g, &m, mem->base_va - m.off, len);
+	return c;
 }
 
-static void uncover(struct peers_gpu *g, struct peers_cover *c)
+/* lock held */
+static void uncover(struct peers_gpu *g, struct peers_use *u)
 {
-	struct peers_cover **at;
+	struct peers_cover *c = u->cover, **at;
+	struct peers_use **use;
 
+	for (use = &c->uses; *use != u; use = &(*use)->next)
+		;
+	*use = u->next;
+	free(u);
+	if (c->uses)
+		return;
+	for (at = &g->covers; *at != c; at = &(*at)->next)
+		;
+	*at = c->next;
+	unlist(g, c);
+	rm_drop(g->rm, c->object);
+	free(c);
+}
+
+static void stop_using(struct peers_gpu *g, struct peers_use *u)
+{
 	pthread_mutex_lock(&g->lock);
-	if (!--c->windows) {
-		for (at = &g->covers; *at != c; at = &(*at)->next)
-			;
-		*at = c->next;
-		unlist(g, c);
-		rm_drop(g->rm, c->object);
-		free(c);
-	}
+	uncover(g, u);
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* The allocation of va on the list, by one window more. NULL: it is not. */
-static struct peers_cover *cover(struct peers_gpu *g, uint64_t va)
+/* The allocation of va on the list, for one window more. NULL: it is not. */
+static struct peers_use *use(struct peers_gpu *g, uint64_t va)
 {
-	struct peers_cover *c = NULL;
+	struct peers_use *u = NULL;
 	struct gpu_ptr mem;
 
 	if (gpu->pointer((void *)(uintptr_t)va, &mem) || mem.kind != GPU_MEM_DEVICE)
@@ -161,45 +229,40 @@ static struct peers_cover *cover(struct peers_gpu *g, uint64_t va)
 	pthread_mutex_lock(&g->lock);
 	if (g->state == PEERS_OFF || connect_rm(g))
 		goto out;
-	for (c = g->covers; c; c = c->next)
-		if (c->listed && c->mem.id == mem.id)
-			break;
-	if (!c) {
-		c = calloc(1, sizeof(*c));
-		if (!c)
-			goto out;
-		c->mem = mem;
-		if (list(g, c)) {
-			free(c);
-			c = NULL;
-			goto out;
-		}
-		c->next = g->covers;
-		g->covers = c;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		goto out;
+	u->base_va = mem.base_va;
+	u->id = mem.id;
+	u->cover = cover(g, &mem);
+	if (!u->cover) {
+		free(u);
+		u = NULL;
+		goto out;
 	}
-	c->windows++;
+	u->next = u->cover->uses;
+	u->cover->uses = u;
 out:
 	pthread_mutex_unlock(&g->lock);
-	return c;
+	return u;
 }
 
 /* The pin, once the memory is listed. */
 static int open_listed(struct peers_gpu *g, struct nvfs_win *w, uint64_t va, size_t size,
 		       unsigned int flags)
 {
-	struct peers_cover *c = cover(g, va);
-	uint64_t id;
+	struct peers_use *u = use(g, va);
 	int r;
 
-	if (!c)
+	if (!u)
 		return -EINVAL;
 	r = nvfs_win_open(w, va, size, g->dev->pdevinfo, flags);
-	if (!r && (gpu->id(c->mem.base_va, &id) || id != c->mem.id)) {
+	if (!r && !is_alive(u)) {
 		nvfs_win_close(w);
 		r = -ESTALE;
 	}
 	if (!r) {
-		w->cover = c;
+		w->listed = u;
 		pthread_mutex_lock(&g->lock);
 		if (g->state == PEERS_UNTRIED) {
 			g->state = PEERS_NEEDED;
@@ -209,7 +272,7 @@ static int open_listed(struct peers_gpu *g, struct nvfs_win *w, uint64_t va, siz
 		pthread_mutex_unlock(&g->lock);
 		return 0;
 	}
-	uncover(g, c);
+	stop_using(g, u);
 	if (r == -EINVAL) {
 		pthread_mutex_lock(&g->lock);
 		off(g, "a pin of listed memory is refused as before", r);
@@ -239,9 +302,9 @@ int peers_win_open(struct device *dev, struct nvfs_win *w, uint64_t va, size_t s
 
 void peers_win_close(struct device *dev, struct nvfs_win *w)
 {
-	struct peers_cover *c = w->cover;
+	struct peers_use *u = w->listed;
 
 	nvfs_win_close(w);
-	if (c)
-		uncover(&dev->peers, c);
+	if (u)
+		stop_using(&dev->peers, u);
 }

@@ -4,19 +4,20 @@
  * it: GeForce. CUDA makes the list by itself on the boards that are sold for it; where it does
  * not, each pin is refused with EINVAL, and lib/rm makes one, without privilege.
  *
- * A cover is one allocation of CUDA on the list. It holds the driver's memory object by a second
- * name, so all of the object stays allocated as long as the cover does, also when CUDA frees
- * it; therefore only what is registered, and memory of the library, has one. Windows of one
- * allocation share it.
+ * A cover is one memory object of the driver on the list: an allocation of CUDA, or 2 MiB that
+ * small ones share. It holds the object by a second name, so all of it stays allocated as long as
+ * the cover does, also when CUDA frees it; therefore only what is registered, and memory of the
+ * library, has one. Windows onto one object share it.
  *
  *	the way:  UNTRIED --a pin is refused, and is not once its memory is listed--> NEEDED
  *	          any --the driver does what is not expected--> OFF, for this open
- *	a cover:  LISTED --its address is another allocation's by now--> NAMED --last window--> gone
+ *	a cover:  LISTED --its address is another object's by now--> NAMED --last window--> gone
  *	          LISTED --last window--> gone
  *
- * The driver takes the first entry that has the address. So an entry whose allocation was freed
- * is taken off before another one of that address goes on, and after each pin CUDA is asked
- * whether the address is still the allocation's that was listed: else the pin is given back.
+ * The driver has an address on the list once, and CUDA's names of objects come again once they are
+ * freed. So an entry of which no allocation lives any more is taken off before another one of that
+ * address goes on, and after each pin CUDA is asked whether the allocation still lives: else the
+ * pin may be of memory that is nobody's, and is given back.
  *
  * peers_gpu.lock guards all of this, and is held over calls of the GPU's driver, but not over a
  * pin. Requests never take it: registrations, and staging when it grows.
@@ -34,6 +35,7 @@
 
 struct device;
 struct peers_cover;
+struct peers_use;
 
 /* Of one GPU; in struct device. */
 struct peers_gpu {

@@ -132,6 +132,7 @@ static bool gpu_mem_retire(struct gpu_client *client, struct gpu_mem *mem)
 	list_del_init(&mem->link);
 	up_write(&mem->card->life);
 	client->nmems--;
+	ida_free(&client->objects, mem->object);
 	unmap_mapping_range(client->mapping, mem->handle, mem->size, 1);
 	gpu_p2p_revoke(mem);
 	return gpu_mem_unuse(mem);
@@ -151,7 +152,7 @@ static int gpu_open(struct inode *inode, struct file *file)
 	client->mapping = file->f_mapping;
 	client->pattern = GPU_SIM_CONTIG;
 	client->rm_name = gpu_rm_new_client();
-	client->next_object = GPU_FIRST_OBJECT;
+	ida_init(&client->objects);
 	INIT_LIST_HEAD(&client->link);
 	INIT_LIST_HEAD(&client->mems);
 	/* no RM lock here: misc_open() holds a lock that all misc devices share */
@@ -178,6 +179,7 @@ static int gpu_release(struct inode *inode, struct file *file)
 	gpu_rm_unlock();
 	put_pid(client->tgid);
 	gpu_card_put(client->card);
+	ida_destroy(&client->objects);
 	kfree(client);
 	return 0;
 }
@@ -219,12 +221,17 @@ static int gpu_mem_add(struct gpu_client *client, struct gpu_mem *mem, u32 patte
 		pattern = client->pattern;
 		seed = client->seed;
 	}
-	ret = gpu_vram_take(card, mem, pattern, seed);
-	if (ret)
+	ret = ida_alloc_min(&client->objects, GPU_FIRST_OBJECT, GFP_KERNEL);
+	if (ret < 0)
 		return ret;
+	mem->object = ret;
+	ret = gpu_vram_take(card, mem, pattern, seed);
+	if (ret) {
+		ida_free(&client->objects, mem->object);
+		return ret;
+	}
 	mem->handle = card->next_handle;
 	card->next_handle += mem->size;
-	mem->object = client->next_object++;
 	client->nmems++;
 	if (list_empty(&client->link))
 		list_add_tail(&client->link, &card->clients);

@@ -27,6 +27,7 @@
 #ifndef GPU_SIM_H
 #define GPU_SIM_H
 
+#include <linux/idr.h>
 #include <linux/io.h>
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -88,7 +89,7 @@ struct gpu_client {
 	struct pid *tgid;		/* the process that opened it, referenced; constant */
 	struct address_space *mapping;	/* of the file, to zap its mappings; constant */
 	u32 rm_name;			/* as CUDA IPC handles tell it; constant */
-	u32 next_object;		/* RM lock */
+	struct ida objects;		/* names of its memory in IPC handles, lowest first */
 	struct list_head link;		/* card->clients, since its first mem; RM lock */
 	struct list_head mems;		/* W: RM lock + card->life; R: either */
 	u32 nmems;			/* RM lock */
@@ -101,7 +102,7 @@ struct gpu_mem {
 	struct gpu_card *card;		/* referenced; constant */
 	struct list_head link;		/* client->mems */
 	u64 va, size, handle;		/* constant */
-	u32 object;			/* as CUDA IPC handles tell it; constant */
+	u32 object;			/* as CUDA IPC handles tell it; another's once it is freed */
 	bool freed;			/* W: RM lock + card->life; R: either */
 	u32 users;			/* RM lock */
 	struct list_head pins;		/* RM lock */
@@ -145,6 +146,10 @@ int gpu_p2p_init(void);
 u32 gpu_rm_new_client(void);
 int gpu_rm_init(void);
 void gpu_rm_exit(void);
+
+/* rm_peers.c */
+bool gpu_peers_decide(void);
+struct gpu_mem *gpu_peers_find(u64 va, u64 len, u32 *first);
 
 /* rm_node.c */
 int gpu_node_add(struct gpu_card *card);

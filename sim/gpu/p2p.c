@@ -212,12 +212,18 @@ static int gpu_pin_make(u64 va, u64 len, struct nvidia_p2p_page_table **table,
 	struct gpu_card *card;
 	struct gpu_pin *pin;
 	struct gpu_mem *mem;
+	u32 first;
 	int ret;
 
 	ret = gpu_fault(GPU_FAULT_GET_PAGES);
 	if (ret)
 		return ret;
-	mem = gpu_mem_find(task_tgid(current), va, len);
+	if (gpu_peers_decide()) {
+		mem = gpu_peers_find(va, len, &first);
+	} else {
+		mem = gpu_mem_find(task_tgid(current), va, len);
+		first = mem ? (va - mem->va) >> GPU_SIM_PAGE_SHIFT : 0;
+	}
 	if (!mem)
 		return -EINVAL;
 	card = mem->card;
@@ -230,7 +236,7 @@ static int gpu_pin_make(u64 va, u64 len, struct nvidia_p2p_page_table **table,
 		return -ENOMEM;
 	pin->mem = mem;
 	pin->va = va;
-	pin->first = (va - mem->va) >> GPU_SIM_PAGE_SHIFT;
+	pin->first = first;
 	pin->npages = len >> GPU_SIM_PAGE_SHIFT;
 	pin->persistent = !callback;
 	pin->callback = callback;

@@ -90,6 +90,8 @@ static u32 gpu_object_add(struct gpu_rm_client *client, const struct gpu_object 
 	if (!object)
 		return RM_NO_MEMORY;
 	INIT_LIST_HEAD(&object->gone);
+	INIT_LIST_HEAD(&object->peers);
+	INIT_LIST_HEAD(&object->entries);
 	ret = xa_insert(&client->objects, object->name, object, GFP_KERNEL_ACCOUNT);
 	if (ret) {
 		kfree(object);
@@ -102,6 +104,8 @@ static u32 gpu_object_add(struct gpu_rm_client *client, const struct gpu_object 
 		object->mem->users++;
 		object->card->nnames++;
 	}
+	if (object->class == RM_CLASS_PEERS)
+		gpu_peers_add(object);
 	return RM_OK;
 }
 
@@ -111,6 +115,7 @@ static void gpu_object_unlist(struct gpu_rm_client *client, struct gpu_object *o
 {
 	xa_erase(&client->objects, object->name);
 	client->nobjects--;
+	gpu_peers_forget(client, object);
 	list_add_tail(&object->gone, gone);
 	if (object->mem) {
 		gpu_node_forget(object);
@@ -119,7 +124,10 @@ static void gpu_object_unlist(struct gpu_rm_client *client, struct gpu_object *o
 	}
 }
 
-/* The object and what was made below it: a device has the names of memory. */
+/*
+ * The object and what was made below it: a device has the names of memory and address spaces, a
+ * subdevice the peers objects.
+ */
 static void gpu_object_end(struct gpu_rm_client *client, struct gpu_object *object,
 			   struct list_head *gone)
 {
@@ -127,6 +135,12 @@ static void gpu_object_end(struct gpu_rm_client *client, struct gpu_object *obje
 	unsigned long name;
 
 	if (object->class == RM_CLASS_DEVICE) {
+		xa_for_each(&client->objects, name, below) {
+			if (below->parent == object->name && below->class == RM_CLASS_SUBDEVICE)
+				gpu_object_end(client, below, gone);
+		}
+	}
+	if (object->class == RM_CLASS_DEVICE || object->class == RM_CLASS_SUBDEVICE) {
 		xa_for_each(&client->objects, name, below) {
 			if (below->parent == object->name)
 				gpu_object_unlist(client, below, gone);
@@ -158,6 +172,7 @@ static void gpu_objects_free(struct list_head *gone)
 			gpu_vram_release(object->mem);
 		if (object->mem)
 			gpu_mem_put(object->mem);
+		put_pid(object->tgid);
 		gpu_card_put(object->card);
 		kfree(object);
 	}
@@ -219,21 +234,75 @@ static u32 gpu_rm_alloc_subdevice(struct gpu_rm_client *client, const struct rm_
 	return gpu_object_add(client, &like);
 }
 
+/* RM lock held. Of the kinds of peer memory there is BAR1. */
+static u32 gpu_rm_alloc_peers(struct gpu_rm_client *client, const struct rm_alloc *a,
+			      const struct rm_peers_params *p)
+{
+	struct gpu_object *subdevice = gpu_object_find(client, a->parent, RM_CLASS_SUBDEVICE);
+	struct gpu_object like = { .name = a->object, .parent = a->parent, .class = a->class };
+	u32 status;
+
+	if (!subdevice)
+		return RM_INVALID_PARENT;
+	if (p->flags != RM_PEERS_BAR1)
+		return RM_INVALID_ARGUMENT;
+	like.card = subdevice->card;
+	like.tgid = get_pid(client->tgid);
+	status = gpu_object_add(client, &like);
+	if (status)
+		put_pid(like.tgid);
+	return status;
+}
+
+/* RM lock held */
+static u32 gpu_rm_alloc_va_space(struct gpu_rm_client *client, const struct rm_alloc *a,
+				 const struct rm_va_space_params *p)
+{
+	struct gpu_object *device = gpu_object_find(client, a->parent, RM_CLASS_DEVICE);
+	struct gpu_object like = { .name = a->object, .parent = a->parent, .class = a->class };
+
+	if (!device)
+		return RM_INVALID_PARENT;
+	if (memchr_inv(p, 0, sizeof(*p)))
+		return RM_INVALID_ARGUMENT;
+	like.card = device->card;
+	return gpu_object_add(client, &like);
+}
+
+union gpu_params {
+	struct rm_device_params device;
+	struct rm_subdevice_params subdevice;
+	struct rm_peers_params peers;
+	struct rm_va_space_params va_space;
+};
+
+static u32 gpu_params_size(u32 class)
+{
+	switch (class) {
+	case RM_CLASS_DEVICE:
+		return sizeof(struct rm_device_params);
+	case RM_CLASS_SUBDEVICE:
+		return sizeof(struct rm_subdevice_params);
+	case RM_CLASS_PEERS:
+		return sizeof(struct rm_peers_params);
+	case RM_CLASS_VA_SPACE:
+		return sizeof(struct rm_va_space_params);
+	default:
+		return 0;
+	}
+}
+
 static u32 gpu_rm_alloc(struct gpu_ctl *ctl, struct rm_alloc *a)
 {
-	union {
-		struct rm_device_params device;
-		struct rm_subdevice_params subdevice;
-	} p;
-	bool device = a->class == RM_CLASS_DEVICE;
+	u32 size = gpu_params_size(a->class), status;
 	struct gpu_rm_client *client;
-	u32 status;
+	union gpu_params p;
 
 	if (a->class == RM_CLASS_CLIENT)
 		return gpu_rm_alloc_client(ctl, a);
-	if (!device && a->class != RM_CLASS_SUBDEVICE)
+	if (!size)
 		return RM_INVALID_CLASS;
-	if (a->size != (device ? sizeof(p.device) : sizeof(p.subdevice)))
+	if (a->size != size)
 		return RM_INVALID_PARAMS;
 	if (copy_from_user(&p, u64_to_user_ptr(a->params), a->size))
 		return RM_INVALID_ADDRESS;
@@ -241,15 +310,22 @@ static u32 gpu_rm_alloc(struct gpu_ctl *ctl, struct rm_alloc *a)
 	client = gpu_client_find(ctl, a->client);
 	if (!client)
 		status = RM_INVALID_CLIENT;
-	else if (device)
+	else if (a->class == RM_CLASS_DEVICE)
 		status = gpu_rm_alloc_device(client, a, &p.device);
-	else
+	else if (a->class == RM_CLASS_SUBDEVICE)
 		status = gpu_rm_alloc_subdevice(client, a, &p.subdevice);
+	else if (a->class == RM_CLASS_PEERS)
+		status = gpu_rm_alloc_peers(client, a, &p.peers);
+	else
+		status = gpu_rm_alloc_va_space(client, a, &p.va_space);
 	gpu_rm_unlock();
 	return status;
 }
 
 union gpu_control {
+	struct rm_peers_va_space va_space;
+	struct rm_peers_register reg;
+	struct rm_peers_unregister unreg;
 	struct rm_probed_ids probed;
 	struct rm_pci_info pci;
 	struct rm_attach_ids attach;
@@ -268,7 +344,7 @@ static u32 gpu_control_size(u32 command)
 	case RM_CTRL_ID_INFO:
 		return sizeof(struct rm_id_info);
 	default:
-		return 0;
+		return gpu_peers_size(command);
 	}
 }
 
@@ -340,6 +416,8 @@ static u32 gpu_rm_control(struct gpu_ctl *ctl, const struct rm_control *c)
 	client = gpu_client_find(ctl, c->client);
 	if (!client)
 		status = RM_INVALID_CLIENT;
+	else if (gpu_peers_size(c->command))
+		status = gpu_peers_control(client, c->object, c->command, &p);
 	else if (c->object != client->name)
 		status = RM_NOT_FOUND;
 	else if (c->command == RM_CTRL_PROBED_IDS)

@@ -43,7 +43,7 @@ struct sim_block {
 	CUdevice dev;
 	CUcontext ctx;
 	bool shared;			/* holds small allocations */
-	uint32_t object;		/* what IPC handles call it; never twice */
+	uint32_t object;		/* what IPC handles call it; another's once it is freed */
 	unsigned int users;		/* allocations in it */
 	struct sim_block *next;
 };
@@ -150,7 +150,6 @@ struct sim_state {
 	struct sim_range **range;	/* sorted by start */
 	size_t nranges, range_room;
 	uint64_t next_id;
-	uint32_t next_object;		/* host memory; a card numbers its own */
 	uint64_t nstreams;
 	uint64_t seed;
 	unsigned int delay_us;

@@ -4,6 +4,7 @@
  * pages behind it, and the private mapping that copies go through.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,17 +12,33 @@
 
 #include "internal.h"
 
+/* Where a block was freed last: CUDA gives an address out again as soon as it can. */
+static _Atomic uintptr_t freed_va;
+
+static void *pages(uintptr_t at_va, size_t size)
+{
+	return mmap((void *)at_va, size, sim.host ? PROT_READ | PROT_WRITE : PROT_NONE,
+		    (sim.host ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 /*
  * Address space, aligned to 2 MiB, of whole 2-MiB blocks. NULL: there is none. Host memory that
  * stands for VRAM is shared: others may have a mapping of it, too.
  */
 static void *reserve(size_t size)
 {
-	uint8_t *p = mmap(NULL, size + SIM_BLOCK, sim.host ? PROT_READ | PROT_WRITE : PROT_NONE,
-			  (sim.host ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE,
-			  -1, 0);
+	uintptr_t again_va = atomic_exchange(&freed_va, 0);
+	uint8_t *p;
 	size_t head;
 
+	if (again_va) {
+		p = pages(again_va, size);
+		if (p == (void *)again_va)
+			return p;
+		if (p != MAP_FAILED)
+			munmap(p, size);
+	}
+	p = pages(0, size + SIM_BLOCK);
 	if (p == MAP_FAILED)
 		return NULL;
 	head = -(uintptr_t)p & (SIM_BLOCK - 1);
@@ -50,6 +67,21 @@ static CUresult block_on_card(struct sim_device *d, struct sim_block *b)
 	return CUDA_SUCCESS;
 }
 
+/* sim.lock held. The lowest one that no block has: as the driver's, they come again. */
+static uint32_t object_name(void)
+{
+	uint32_t name = 0x5c000000;
+	const struct sim_block *o;
+
+	do {
+		name++;
+		for (o = sim.blocks; o && o->object != name; o = o->next)
+			;
+	} while (o);
+	return name;
+}
+
+/* sim.lock held */
 static CUresult block_on_host(struct sim_device *d, struct sim_block *b)
 {
 	uint64_t *word = (uint64_t *)b->va;
@@ -59,7 +91,7 @@ static CUresult block_on_host(struct sim_device *d, struct sim_block *b)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (i = 0; i < b->size / sizeof(*word); i++)
 		word[i] = GPU_SIM_POISON;
-	b->object = 0x5c000000 + sim.next_object++;
+	b->object = object_name();
 	d->host_used += b->size;
 	b->cpu = (uint8_t *)b->va;
 	return CUDA_SUCCESS;
@@ -118,6 +150,7 @@ void sim_block_free(struct sim_block *b)
 		ioctl(d->fd, GPU_SIM_IOC_FREE, &f);
 	}
 	munmap((void *)b->va, b->size);
+	atomic_store(&freed_va, b->va);
 	free(b);
 }
 

@@ -3,7 +3,8 @@
 # vm: --gpus 2 --vram 64M
 # kernels: 6.12 7 debug
 # time: 60
-# Guards the simulated GPU's resource manager, by which lib/rm maps GPU memory: that it answers
+# Guards the simulated GPU's resource manager, by which lib/rm maps GPU memory and lists it for
+# other drivers (there with the answers of a real one, tests/gpu/peers): that it answers
 # what it is asked, refuses what is wrong by the status and not by accident, shows each byte of
 # memory where it lies, in each pattern of pages, keeps memory that has a second name, and gives
 # back what was freed, closed or killed. Fails when a request has another answer, a mapping shows
@@ -25,6 +26,14 @@ for p in contig 2m 64k alternate random:5; do
 	t_check "no name and no view is left" t_wait 10 nothing_named
 done
 unset GPU_SIM_SCATTER
+
+# the same program, asked of a real driver: what it answered there
+"$t_top/sim/run" -- "$t_top/build/host/tests/gpu/peers/peers" >"$t_tmp/peers" 2>&1 ||
+	t_bad "peers: status $?"
+grep -vE '^GPU |^    at ' "$t_tmp/peers" >"$t_tmp/answers"
+t_check "memory for peers: each answer is driver 580's" \
+	diff "$t_top/tests/fixtures/rm/peers-580" "$t_tmp/answers"
+t_check "no name is left of it" t_wait 10 nothing_named
 
 # hold: a process with a mapping of card 0, which goes on when it reads a line
 hold() {

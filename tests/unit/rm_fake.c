@@ -26,7 +26,7 @@
 #include "rm_fake.h"
 #include "tree.h"
 
-#define CLIENT 0xc1d01234u
+#define CLIENT 0xc1d01234u	/* the first one; each has the next number */
 #define GPU_ID 0x1b00u
 #define INSTANCE 3
 #define FDS 256
@@ -56,15 +56,16 @@ static struct {
 } object[OBJECTS];
 /* What a peers object lists, the oldest first; memory 0: free, behind the last one. */
 static struct {
-	uint32_t memory;
+	uint32_t client, memory;
 	uint64_t va, size;
-	unsigned long long id;	/* of the allocation that was at va when it was listed */
+	char *at;		/* our mapping of what was at va when it was listed */
 } entry[OBJECTS];
 static struct {
 	void *at;
 	size_t len;
 } view[VIEWS];
 static char *elsewhere;		/* memory that is nobody's */
+static uint32_t last_client;
 
 static void broken(const char *rule)
 {
@@ -100,36 +101,38 @@ static int slot_of(int fd)
 }
 
 /* lock held */
-static int find_object(uint32_t name)
+static int find_object(uint32_t client, uint32_t name)
 {
 	int i;
 
 	for (i = 0; i < OBJECTS; i++)
-		if (name && object[i].name == name)
+		if (name && object[i].name == name && object[i].client == client)
 			return i;
 	return -1;
 }
 
 /* lock held */
-static bool is(uint32_t name, uint32_t class)
+static bool is(uint32_t client, uint32_t name, uint32_t class)
 {
-	int i = find_object(name);
+	int i = find_object(client, name);
 
 	return i >= 0 && object[i].class == class;
 }
 
 /* lock held */
-static void add(uint32_t name, uint32_t class, void *at, size_t size)
+static int add(uint32_t client, uint32_t name, uint32_t class, void *at, size_t size)
 {
 	int i;
 
 	for (i = 0; i < OBJECTS && object[i].name; i++)
 		;
 	assert_true(i < OBJECTS);
+	object[i].client = client;
 	object[i].name = name;
 	object[i].class = class;
 	object[i].at = at;
 	object[i].size = size;
+	return i;
 }
 
 static int rm_open_file(const char *path, int flags)
@@ -156,21 +159,26 @@ static int rm_open_file(const char *path, int flags)
 	return fd;
 }
 
-static unsigned long long id_of(uint64_t va)
+/* lock held. What was listed is still what CUDA has at that address: both names show one byte. */
+static bool is_same(int i, uint64_t va)
 {
-	unsigned long long id = 0;
+	volatile char *now = (char *)va, *then = entry[i].at + (va - entry[i].va);
+	char was = *now;
+	bool same;
 
-	cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, va);
-	return id;
+	*then ^= 1;
+	same = *now != was;
+	*then ^= 1;
+	return same;
 }
 
-/* lock held. The entries of one object of memory, or of all (0). */
-static void unlist(uint32_t memory)
+/* lock held. The entries of a client's: of one object of memory, or of all (0). */
+static void unlist(uint32_t client, uint32_t memory)
 {
 	int i, k;
 
 	for (i = k = 0; i < OBJECTS && entry[i].memory; i++)
-		if (memory && entry[i].memory != memory)
+		if (entry[i].client != client || (memory && entry[i].memory != memory))
 			entry[k++] = entry[i];
 	atomic_fetch_sub(&rm_fake.listed, i - k);
 	memset(&entry[k], 0, (OBJECTS - k) * sizeof(entry[0]));
@@ -180,9 +188,9 @@ static void unlist(uint32_t memory)
 static void drop(int i)
 {
 	if (!object[i].class)
-		unlist(object[i].name);
+		unlist(object[i].client, object[i].name);
 	if (object[i].class == RM_CLASS_PEERS)
-		unlist(0);
+		unlist(object[i].client, 0);
 	if (object[i].class == RM_CLASS_DEVICE)
 		atomic_fetch_sub(&rm_fake.devices, 1);
 	if (!object[i].class)
@@ -224,43 +232,44 @@ static int do_alloc(struct rm_alloc *a)
 		a->status = status(RM_CLIENT, &r);
 		if (r || a->status)
 			return r;
-		a->object = CLIENT;
+		a->object = last_client = last_client ? last_client + 1 : CLIENT;
 		atomic_fetch_add(&rm_fake.clients, 1);
-		add(CLIENT, RM_CLASS_CLIENT, NULL, 0);
+		add(a->object, a->object, RM_CLASS_CLIENT, NULL, 0);
 		return 0;
 	case RM_CLASS_DEVICE:
-		if (a->client != CLIENT || a->parent != CLIENT || a->size != sizeof(*d) ||
+		if (!is(a->client, a->parent, RM_CLASS_CLIENT) || a->size != sizeof(*d) ||
 		    d->instance != INSTANCE || d->share_client || d->target_client || d->flags ||
-		    d->va_size || d->va_mode || find_object(a->object) >= 0)
+		    d->va_size || d->va_mode || find_object(a->client, a->object) >= 0)
 			broken("fields of a device");
 		a->status = status(RM_DEVICE, &r);
 		if (r || a->status)
 			return r;
 		atomic_fetch_add(&rm_fake.devices, 1);
-		add(a->object, RM_CLASS_DEVICE, NULL, 0);
+		add(a->client, a->object, RM_CLASS_DEVICE, NULL, 0);
 		return 0;
 	case RM_CLASS_SUBDEVICE:
-		if (!is(a->parent, RM_CLASS_DEVICE) || a->size != sizeof(*s) || s->instance)
+		if (!is(a->client, a->parent, RM_CLASS_DEVICE) || a->size != sizeof(*s) ||
+		    s->instance)
 			broken("fields of a subdevice");
 		a->status = status(RM_SUBDEVICE, &r);
 		if (!r && !a->status)
-			add(a->object, RM_CLASS_SUBDEVICE, NULL, 0);
+			add(a->client, a->object, RM_CLASS_SUBDEVICE, NULL, 0);
 		return r;
 	case RM_CLASS_PEERS:
-		if (!is(a->parent, RM_CLASS_SUBDEVICE) || a->size != sizeof(*p) ||
+		if (!is(a->client, a->parent, RM_CLASS_SUBDEVICE) || a->size != sizeof(*p) ||
 		    p->flags != RM_PEERS_BAR1)
 			broken("fields of a peers object");
 		a->status = status(RM_PEERS, &r);
 		if (!r && !a->status)
-			add(a->object, RM_CLASS_PEERS, NULL, 0);
+			add(a->client, a->object, RM_CLASS_PEERS, NULL, 0);
 		return r;
 	case RM_CLASS_VA_SPACE:
-		if (!is(a->parent, RM_CLASS_DEVICE) || a->size != sizeof(none) ||
+		if (!is(a->client, a->parent, RM_CLASS_DEVICE) || a->size != sizeof(none) ||
 		    memcmp(p, &none, sizeof(none)))
 			broken("fields of an address space");
 		a->status = status(RM_VA_SPACE, &r);
 		if (!r && !a->status)
-			add(a->object, RM_CLASS_VA_SPACE, NULL, 0);
+			add(a->client, a->object, RM_CLASS_VA_SPACE, NULL, 0);
 		return r;
 	}
 	broken("class");
@@ -274,27 +283,29 @@ static int do_peers(struct rm_control *c)
 	const struct rm_peers_unregister *u = params;
 	const struct rm_peers_register *g = params;
 	struct rm_peers_va_space *s = params;
-	int i, o = find_object(c->object), m, r = -EINVAL;
+	int i, k, o = find_object(c->client, c->object), m, r = -EINVAL;
 
-	if (o < 0 || object[o].class != RM_CLASS_PEERS || c->client != CLIENT || c->flags) {
+	if (o < 0 || object[o].class != RM_CLASS_PEERS || c->flags) {
 		broken("object of a control for peers");
 		return r;
 	}
 	if (c->command == RM_CTRL_PEERS_VA_SPACE) {
-		if (c->size != sizeof(*s) || !is(s->va_space, RM_CLASS_VA_SPACE) || object[o].space)
+		if (c->size != sizeof(*s) || object[o].space ||
+		    !is(c->client, s->va_space, RM_CLASS_VA_SPACE))
 			broken("fields of an address space for peers");
 		c->status = status(RM_JOIN, &r);
 		if (!r && !c->status)
 			object[o].space = s->va_space;
 		return r;
 	}
-	m = find_object(u->memory);
+	m = find_object(c->client, u->memory);
 	if (m < 0 || object[m].class) {
 		broken("what is listed or no longer is no memory");
 		return r;
 	}
 	for (i = 0; i < OBJECTS && entry[i].memory &&
-	     (c->command == RM_CTRL_PEERS_REGISTER || entry[i].memory != u->memory); i++)
+	     (c->command == RM_CTRL_PEERS_REGISTER || entry[i].client != c->client ||
+	      entry[i].memory != u->memory); i++)
 		;
 	assert_true(i < OBJECTS);
 	if (c->command == RM_CTRL_PEERS_UNREGISTER) {
@@ -302,19 +313,25 @@ static int do_peers(struct rm_control *c)
 			broken("the end of a listing that is none");
 		c->status = status(RM_UNLIST, &r);
 		if (!r && !c->status)
-			unlist(u->memory);
+			unlist(c->client, u->memory);
 		return r;
 	}
 	if (c->size != sizeof(*g) || !object[o].space || !g->size || g->off > object[m].size ||
-	    g->size > object[m].size - g->off || (char *)object[m].source + g->off != (char *)g->va)
+	    g->size > object[m].size - g->off || g->va % 65536 || g->size % 65536 ||
+	    (char *)object[m].source + g->off != (char *)g->va)
 		broken("fields of a listing");
+	for (k = 0; k < i; k++)
+		if (entry[k].memory == g->memory ||
+		    (g->va < entry[k].va + entry[k].size && entry[k].va < g->va + g->size))
+			broken("an address that is listed already");
 	c->status = status(RM_LIST, &r);
 	if (r || c->status)
 		return r;
+	entry[i].client = c->client;
 	entry[i].memory = g->memory;
 	entry[i].va = g->va;
 	entry[i].size = g->size;
-	entry[i].id = id_of(g->va);
+	entry[i].at = (char *)object[m].at + g->off;
 	atomic_fetch_add(&rm_fake.listed, 1);
 	return 0;
 }
@@ -332,7 +349,7 @@ static bool geforce_pins(uint64_t va, size_t size)
 	for (i = 0; i < OBJECTS && entry[i].memory; i++)
 		if (va >= entry[i].va && va - entry[i].va < entry[i].size) {
 			yes = size <= entry[i].size - (va - entry[i].va);
-			if (!rm_fake.at_pin && id_of(entry[i].va) != entry[i].id)
+			if (!rm_fake.at_pin && !is_same(i, va))
 				broken("a pin by an entry whose memory was freed");
 			break;
 		}
@@ -352,7 +369,7 @@ static int do_control(struct rm_control *c)
 
 	if (c->command >> 16 == RM_CLASS_PEERS)
 		return do_peers(c);
-	if (c->client != CLIENT || c->object != CLIENT || c->flags)
+	if (!is(c->client, c->object, RM_CLASS_CLIENT) || c->flags)
 		broken("fields of a control");
 	switch (c->command) {
 	case RM_CTRL_PROBED_IDS:
@@ -396,8 +413,8 @@ static int do_dup(struct rm_dup *d)
 	size_t size;
 	int r;
 
-	if (d->client != CLIENT || !is(d->parent, RM_CLASS_DEVICE) || d->flags ||
-	    d->source_client != GPU_SIM_RM_CLIENT || find_object(d->object) >= 0)
+	if (!is(d->client, d->parent, RM_CLASS_DEVICE) || d->flags ||
+	    d->source_client != GPU_SIM_RM_CLIENT || find_object(d->client, d->object) >= 0)
 		broken("fields of a second name");
 	d->status = status(RM_DUP, &r);
 	if (r || d->status)
@@ -409,8 +426,7 @@ static int do_dup(struct rm_dup *d)
 	source = at;
 	at = mremap(at, 0, size, MREMAP_MAYMOVE);
 	assert_true(at != MAP_FAILED);
-	add(d->object, 0, at, size);
-	object[find_object(d->object)].source = source;
+	object[add(d->client, d->object, 0, at, size)].source = source;
 	atomic_fetch_add(&rm_fake.dups, 1);
 	return 0;
 }
@@ -418,9 +434,9 @@ static int do_dup(struct rm_dup *d)
 /* lock held */
 static int do_map(struct rm_map *m)
 {
-	int o = find_object(m->memory), f = slot_of(m->fd), r;
+	int o = find_object(m->client, m->memory), f = slot_of(m->fd), r;
 
-	if (m->client != CLIENT || !is(m->device, RM_CLASS_DEVICE) || m->flags ||
+	if (!is(m->client, m->device, RM_CLASS_DEVICE) || m->flags ||
 	    m->off % 4096 || m->len % 4096 || !m->len)
 		broken("fields of a mapping");
 	if (f < 0 || fds[f].kind != REGISTERED) {
@@ -474,13 +490,13 @@ static int rm_ioctl(int fd, unsigned long nr, void *arg)
 	else if (nr == RM_IOC_MAP)
 		r = do_map(arg);
 	else if (nr == RM_IOC_FREE) {
-		o = find_object(f->object);
+		o = find_object(f->client, f->object);
 		r = 0;
-		if (f->client != CLIENT || o < 0)
+		if (o < 0)
 			broken("freeing what is not there");
 		else if (object[o].class == RM_CLASS_CLIENT) {
 			for (o = 0; o < OBJECTS; o++)
-				if (object[o].name)
+				if (object[o].name && object[o].client == f->client)
 					drop(o);
 			atomic_fetch_sub(&rm_fake.clients, 1);
 		} else
@@ -561,6 +577,7 @@ void rm_fake_begin(uint64_t bar1)
 	memset(object, 0, sizeof(object));
 	memset(view, 0, sizeof(view));
 	memset(entry, 0, sizeof(entry));
+	last_client = 0;
 	assert_int_equal(cuDeviceGet(&dev, 0), 0);
 	assert_int_equal(cuDeviceGetPCIBusId(pci, sizeof(pci), dev), 0);
 	for (c = pci; *c; c++)
