@@ -568,17 +568,96 @@ static int stage_apply(const struct pk_tree *t, const struct pk_plan *plan, cons
 	return r;
 }
 
+/* the folder of the journal, synced: nothing else may be lost before it */
+static int make_meta(const struct pk_tree *t)
+{
+	char *meta = in_meta(t, "", "");
+	int r = 0;
+
+	if (!meta)
+		return -ENOMEM;
+	if (pk_os->mkdir(meta, 0755) && errno != EEXIST)
+		r = -errno;
+	meta[strlen(meta) - 1] = '\0';	/* the slash: sync the root, not META */
+	r = r ? r : pk_sync_dir_of(meta);
+	free(meta);
+	return r;
+}
+
+/* what revert gives back, then the manifest, which is the commit point */
+static int write_adoption(const struct pk_tree *t, const struct pk_plan *plan, const struct log *l)
+{
+	char *tmp = in_meta(t, "manifest", ".tmp"), *manifest = in_meta(t, "manifest", "");
+	int r = make_meta(t);
+
+	for (size_t i = 0; i < plan->n && !r; i++) {
+		char *orig = in_meta(t, "orig.", l->r[i].before);
+
+		r = orig ? pk_write_file(orig, plan->c[i].before, plan->c[i].before_len, 0600) :
+			   -ENOMEM;
+		free(orig);
+	}
+	r = r ? r : log_write(t, l, "manifest.tmp");
+	r = r ? r : rename_synced(tmp, manifest);
+	free(tmp);
+	free(manifest);
+	return r;
+}
+
+int pk_adopt(struct pk_tree *t, const struct pk_plan *plan, struct pk_error *err)
+{
+	struct log l = { .set = strdup(plan->set) };
+	int r = l.set ? 0 : -ENOMEM;
+
+	if (t->state != PK_PRISTINE) {
+		free(l.set);
+		return pk_refuse(err, PK_E113_OTHER_SET, "%s:1: set %s is applied", t->root, t->set);
+	}
+	memcpy(l.key, plan->key, sizeof(l.key));
+	for (size_t i = 0; i < plan->n && !r; i++) {
+		const struct pk_change *c = &plan->c[i];
+		char *path = in_root(t, c->path, ""), *data = NULL, before[65], after[65];
+		mode_t mode;
+		size_t len;
+
+		r = path ? pk_read_file(path, &data, &len, &mode) : -ENOMEM;
+		free(path);
+		if (!r && (len != c->after_len || memcmp(data, c->after, len)))
+			r = pk_refuse(err, PK_E112_CHANGED_SINCE,
+				      "%s:1: expected what set %s makes of it, found another text",
+				      c->path, plan->set);
+		free(data);
+		if (r == -EBADMSG) {
+			log_free(&l);
+			return r;
+		}
+		pk_sha256(c->before, c->before_len, before);
+		pk_sha256(c->after, c->after_len, after);
+		r = r ? r : log_add(&l, before, after, mode, c->path);
+	}
+	r = r ? r : write_adoption(t, plan, &l);
+	if (r) {
+		pk_system(err, r, "take over", t->root);
+		sweep(t);
+	} else {
+		t->state = PK_APPLIED;
+		t->set = l.set;
+		l.set = NULL;
+		memcpy(t->key, plan->key, sizeof(t->key));
+	}
+	log_free(&l);
+	return r;
+}
+
 /* Returns 1 when this very set is applied already: nothing was written. */
 int pk_apply(struct pk_tree *t, const struct pk_plan *plan, struct pk_error *err)
 {
-	char *meta = in_meta(t, "", "");
 	struct log l = { 0 };
 	int r;
 
 	if (t->state == PK_CHANGED)
 		*err = t->changed;
 	if (t->state != PK_PRISTINE) {
-		free(meta);
 		if (t->state == PK_CHANGED)
 			return -EBADMSG;
 		if (!strcmp(t->key, plan->key))
@@ -589,14 +668,7 @@ int pk_apply(struct pk_tree *t, const struct pk_plan *plan, struct pk_error *err
 	r = log_plan(t, plan, &l, err);
 	if (r)
 		goto out;
-	if (!meta)
-		r = -ENOMEM;
-	else if (pk_os->mkdir(meta, 0755) && errno != EEXIST)
-		r = -errno;
-	if (!r) {
-		meta[strlen(meta) - 1] = '\0';	/* the slash: sync the root, not META */
-		r = pk_sync_dir_of(meta);
-	}
+	r = make_meta(t);
 	r = r ? r : log_write(t, &l, "journal.tmp");
 	r = r ? r : stage_apply(t, plan, &l);
 	if (r) {
@@ -612,7 +684,6 @@ int pk_apply(struct pk_tree *t, const struct pk_plan *plan, struct pk_error *err
 	}
 out:
 	log_free(&l);
-	free(meta);
 	return r;
 }
 

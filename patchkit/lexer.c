@@ -4,7 +4,8 @@
  *
  * Not a compiler: no macros are expanded, both arms of an #ifdef are live. Only `#if 0`
  * and the else-part of `#if 1` are dead. Braces are counted per arm: at #else the depth
- * goes back to that of the #if.
+ * goes back to that of the #if. Those of `extern "C" { }` around a file's text do not count:
+ * they stand in two different arms, and what is between them is at file level.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -22,6 +23,7 @@ struct lexer {
 	size_t pos, cap;
 	unsigned int line;
 	int depth;
+	int linkage;		/* open `extern "C" {` */
 	bool line_start;	/* only white space (or comments) so far on this line */
 	struct {
 		int depth;	/* at the #if */
@@ -277,6 +279,29 @@ static size_t punct_len(const struct lexer *lx)
 	return 1;
 }
 
+/* is the last token the '{' of a linkage specification: at file level, after `extern "C"`? */
+static bool opens_linkage(const struct lexer *lx)
+{
+	const struct pk_source *s = lx->s;
+
+	return !lx->depth && s->ntok > 2 && s->tok[s->ntok - 2].kind == PK_T_STRING &&
+	       pk_token_is(s, s->ntok - 3, "extern");
+}
+
+/* A '{' that became a token, a '}' that will be one; false: nothing opened it. */
+static bool count_brace(struct lexer *lx, int c)
+{
+	if (c == '{' && opens_linkage(lx))
+		lx->linkage++;
+	else if (c == '{')
+		lx->depth++;
+	else if (!lx->depth && lx->linkage)
+		lx->linkage--;
+	else if (--lx->depth < 0 && lx->s->lang != PK_LANG_FRAGMENT)
+		return false;
+	return true;
+}
+
 static int lex_code(struct lexer *lx)
 {
 	enum pk_kind kind = PK_T_PUNCT;
@@ -303,12 +328,12 @@ static int lex_code(struct lexer *lx)
 			return bad(lx, "this string or character constant does not end");
 	} else {
 		end += punct_len(lx);
-		if (c == '}' && --lx->depth < 0 && lx->s->lang != PK_LANG_FRAGMENT)
+		if (c == '}' && !count_brace(lx, c))
 			return bad(lx, "'}' without '{'");
 	}
 	r = add_token(lx, lx->pos, end, kind, line);
-	if (c == '{')
-		lx->depth++;
+	if (c == '{' && kind == PK_T_PUNCT)
+		count_brace(lx, c);
 	mark(lx, lx->pos, end, cls);
 	lx->pos = end;
 	lx->line_start = false;
@@ -350,7 +375,7 @@ static int lex_c(struct lexer *lx)
 		return r;
 	if (!r && lx->ncond)
 		return bad(lx, "#if without #endif");
-	if (!r && lx->depth)
+	if (!r && (lx->depth || lx->linkage))
 		return bad(lx, "'{' without '}'");
 	return r;
 }

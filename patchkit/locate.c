@@ -227,7 +227,7 @@ int pk_find_function(const struct pk_source *s, const char *name, struct pk_func
 					 s->name, s->tok[f->open].line, name, s->tok[i].line);
 		for (d = i; d > 0; d--)
 			if (s->tok[d - 1].kind == PK_T_DIRECTIVE || is(s, d - 1, ";") ||
-			    is(s, d - 1, "}"))
+			    is(s, d - 1, "}") || is(s, d - 1, "{"))
 				break;
 		f->decl = (struct pk_span) { d, open };
 		f->params = (struct pk_span) { i + 2, end - 1 };
@@ -303,6 +303,65 @@ int pk_find_include(const struct pk_source *s, const char *operand, size_t *toke
 		return pk_refuse(err, PK_E103_ANCHOR_NOT_FOUND,
 				 "%s:1: expected #include %s, found none", s->name, operand);
 	return 0;
+}
+
+/* the operand of `#define NAME`, or NULL: another directive, another name */
+static const char *define_of(const struct pk_source *s, size_t i, const char *name, size_t *len)
+{
+	const char *p = s->text + s->tok[i].off, *end = p + s->tok[i].len;
+	size_t n = strlen(name);
+
+	for (p++; p < end && (*p == ' ' || *p == '\t'); p++)
+		;
+	if ((size_t)(end - p) < 7 || strncmp(p, "define", 6))
+		return NULL;
+	for (p += 6; p < end && (*p == ' ' || *p == '\t'); p++)
+		;
+	if ((size_t)(end - p) < n || memcmp(p, name, n) ||
+	    (p + n < end && (isalnum((unsigned char)p[n]) || p[n] == '_' || p[n] == '$')))
+		return NULL;
+	*len = end - p - n;
+	return p + n;
+}
+
+int pk_find_define(const struct pk_source *s, const char *name, struct pk_buf *value,
+		   struct pk_error *err)
+{
+	unsigned int found = 0;
+	const char *text = NULL;
+	struct pk_source v;
+	size_t len = 0;
+	int r;
+
+	for (size_t i = 0; i < s->ntok; i++) {
+		const char *p = NULL;
+		size_t n;
+
+		if (s->tok[i].kind == PK_T_DIRECTIVE)
+			p = define_of(s, i, name, &n);
+		if (!p)
+			continue;
+		if (found)
+			return pk_refuse(err, PK_E104_ANCHOR_AMBIGUOUS,
+					 "%s:%u: expected one #define %s, found another at line %u",
+					 s->name, found, name, s->tok[i].line);
+		found = s->tok[i].line;
+		text = p;
+		len = n;
+	}
+	if (!found)
+		return pk_refuse(err, PK_E103_ANCHOR_NOT_FOUND,
+				 "%s:1: expected #define %s, found none", s->name, name);
+	r = pk_lex(&v, s->name, PK_LANG_FRAGMENT, text, len, err);
+	if (r)
+		return r;
+	r = pk_buf_puts(value, "");
+	for (size_t i = 0; i < v.ntok && !r; i++) {
+		r = i ? pk_buf_puts(value, " ") : 0;
+		r = r ? r : pk_buf_add(value, v.text + v.tok[i].off, v.tok[i].len);
+	}
+	pk_source_free(&v);
+	return r ? pk_system(err, r, "read", s->name) : 0;
 }
 
 static bool one_of(const struct pk_source *s, size_t i, const char *const *words)

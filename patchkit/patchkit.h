@@ -166,6 +166,9 @@ int pk_find_struct(const struct pk_source *s, const char *name, struct pk_span *
 /* operand with its delimiters, as "nvme.h" or <linux/pci.h>; token index */
 int pk_find_include(const struct pk_source *s, const char *operand, size_t *token,
 		    struct pk_error *err);
+/* the only #define of a name: the tokens after it, a blank between them, are added to value */
+int pk_find_define(const struct pk_source *s, const char *name, struct pk_buf *value,
+		   struct pk_error *err);
 /* last declaration at the start of a body, or the '{': the token after which statements start */
 int pk_last_declaration(const struct pk_source *s, const struct pk_function *f, size_t *token,
 			struct pk_error *err);
@@ -260,6 +263,11 @@ struct pk_tree {
 int pk_tree_open(struct pk_tree *t, const char *root, struct pk_error *err);
 void pk_tree_close(struct pk_tree *t);
 int pk_apply(struct pk_tree *t, const struct pk_plan *plan, struct pk_error *err);
+/*
+ * Takes over files that are what the plan would make of them, by hand or by another tool: from
+ * now on they count as applied, and revert gives the plan's `before`. They are not written.
+ */
+int pk_adopt(struct pk_tree *t, const struct pk_plan *plan, struct pk_error *err);
 int pk_revert(struct pk_tree *t, struct pk_error *err);
 
 /* ---- the seam: all calls that change something go through it ---- */

@@ -117,6 +117,37 @@ static void t_arms(void **state)
 	(void)state;
 }
 
+/* extern "C" around a file, in arms of their own: what is in it is at file level */
+static void t_linkage(void **state)
+{
+	static const char *const bad[] = {
+		"extern \"C\" {\nint a;\n",
+		"extern \"C\" {\nint f(void) { return 1; }\n}\n}\n",
+		"void f(void)\n{\n\textern \"C\" {\n\t}\n",
+	};
+	struct pk_source s;
+	struct pk_function f;
+
+	lex(&s, "#ifdef __cplusplus\nextern \"C\" {\n#endif\nint f(int a)\n{\n\tif (a) {\n\t}\n"
+		"\treturn a;\n}\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n");
+	assert_int_equal(pk_find_function(&s, "f", &f, &err), 0);
+	assert_int_equal(s.tok[f.close].line, 9);
+	assert_int_equal(s.tok[f.open].depth, 0);
+	assert_true(pk_token_is(&s, f.decl.first, "int"));
+	pk_source_free(&s);
+	lex(&s, "extern \"C\" {\nint f(int a) { return a; }\n}\nint g(int a) { return a; }\n");
+	assert_int_equal(pk_find_function(&s, "f", &f, &err), 0);
+	assert_true(pk_token_is(&s, f.decl.first, "int"));
+	assert_int_equal(pk_find_function(&s, "g", &f, &err), 0);
+	assert_true(pk_token_is(&s, f.decl.first, "int"));
+	pk_source_free(&s);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_true(pk_lex(&s, "t.c", PK_LANG_C, bad[i], strlen(bad[i]), &err) < 0);
+		assert_int_equal(err.id, PK_E102_NOT_UNDERSTOOD);
+	}
+	(void)state;
+}
+
 /* ---- locate ---- */
 
 static const char code[] =
@@ -188,6 +219,41 @@ static void t_find(void **state)
 	assert_int_equal(err.id, PK_E104_ANCHOR_AMBIGUOUS);
 	assert_true(pk_find_struct(&s, "d", &m.span, &err) < 0);
 	assert_int_equal(err.id, PK_E103_ANCHOR_NOT_FOUND);
+	pk_source_free(&s);
+	(void)state;
+}
+
+static void t_define(void **state)
+{
+	static const struct {
+		const char *name, *value;	/* NULL: refused, and found at line... */
+		unsigned int line;
+	} macros[] = {
+		{ "A", "0x1" }, { "AB", "( 0x2 )" }, { "STR", "\"x y\"" }, { "NONE", "" },
+		{ "F", "( x ) ( ( x ) + 1 )" }, { "LONG", "1 + 2" }, { "B", NULL, 1 },
+		{ "TWICE", NULL, 10 }, { "DEAD", NULL, 1 }, { "NOTE", NULL, 1 },
+	};
+	struct pk_source s;
+
+	lex(&s, "#define A 0x1\n#define AB\t(0x2) // two\n# define STR \"x y\" /* s */\n"
+		"#define NONE\n#define F(x) ((x) + 1)\n#undef F\n#define LONG 1 \\\n\t+ 2\n"
+		"/* #define NOTE 1 */\n#define TWICE 1\n#define TWICE 2\n#if 0\n#define DEAD 1\n"
+		"#endif\nint x; // #define NOTE 1\n#ifdef B\n#endif\n");
+	for (size_t i = 0; i < sizeof(macros) / sizeof(*macros); i++) {
+		struct pk_buf v = { 0 };
+		char where[16];
+		int r = pk_find_define(&s, macros[i].name, &v, &err);
+
+		if (macros[i].value) {
+			assert_int_equal(r, 0);
+			assert_string_equal(v.data, macros[i].value);
+		} else {
+			snprintf(where, sizeof(where), "t.c:%u:", macros[i].line);
+			assert_true(r < 0);
+			assert_non_null(strstr(err.text, where));
+		}
+		pk_buf_free(&v);
+	}
 	pk_source_free(&s);
 	(void)state;
 }
@@ -505,7 +571,9 @@ int main(void)
 		cmocka_unit_test(t_mask),
 		cmocka_unit_test(t_not_understood),
 		cmocka_unit_test(t_arms),
+		cmocka_unit_test(t_linkage),
 		cmocka_unit_test(t_find),
+		cmocka_unit_test(t_define),
 		cmocka_unit_test(t_include),
 		cmocka_unit_test(t_edits),
 		cmocka_unit_test(t_overlap),

@@ -272,6 +272,46 @@ static void t_roll_back(void **state)
 	(void)state;
 }
 
+/* the process dies while it takes over files: the manifest is there or nothing is */
+static int adopt(void)
+{
+	struct pk_change c = {
+		.path = (char *)"src/drv.c", .before = (char *)drv, .before_len = strlen(drv),
+		.after = (char *)drv_after, .after_len = strlen(drv_after),
+	};
+	struct pk_plan plan = { .set = (char *)"hook", .key = "k", .c = &c, .n = 1 };
+	struct pk_tree t;
+	int r = pk_tree_open(&t, root, &err);
+
+	if (!r) {
+		r = pk_adopt(&t, &plan, &err);
+		pk_tree_close(&t);
+	}
+	return r;
+}
+
+static void t_crash_adopt(void **state)
+{
+	int n, adopted = 0;
+
+	for (n = 0; ; n++) {
+		fresh();
+		put(root, "src/drv.c", drv_after);
+		if (!crash(n, adopt))
+			break;
+		assert_true(is("src/drv.c", drv_after));
+		if (!revert()) {
+			assert_true(old_files());
+			adopted++;
+		} else {
+			assert_int_equal(err.id, PK_E115_NOT_APPLIED);
+		}
+		assert_clean(false);
+	}
+	assert_in_range(adopted, 1, n - 5);
+	(void)state;
+}
+
 /* one call fails: an error that says so, and the files are all old or all new at once */
 static void t_failing_calls(void **state)
 {
@@ -313,6 +353,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_crash_apply),
 		cmocka_unit_test(t_crash_revert),
+		cmocka_unit_test(t_crash_adopt),
 		cmocka_unit_test(t_crash_recovery),
 		cmocka_unit_test(t_roll_back),
 		cmocka_unit_test(t_failing_calls),

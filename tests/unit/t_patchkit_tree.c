@@ -215,6 +215,42 @@ static void t_changed_under_us(void **state)
 	(void)state;
 }
 
+/* files that somebody else changed just as the set would: taken over, then reverted like ours */
+static void t_adopt(void **state)
+{
+	struct pk_change c = {
+		.path = (char *)"src/drv.c", .before = (char *)drv, .before_len = strlen(drv),
+		.after = (char *)drv_after, .after_len = strlen(drv_after),
+	};
+	struct pk_plan plan = { .set = (char *)"hook", .key = "k", .c = &c, .n = 1 };
+	struct pk_tree t;
+
+	/* other files than the plan's: nothing is left behind */
+	fresh();
+	must(pk_tree_open(&t, root, &err));
+	refused(pk_adopt(&t, &plan, &err), PK_E112_CHANGED_SINCE);
+	pk_tree_close(&t);
+	assert_true(old_files());
+	assert_clean(false);
+
+	put(root, "src/drv.c", drv_after);
+	must(pk_tree_open(&t, root, &err));
+	must(pk_adopt(&t, &plan, &err));
+	assert_int_equal(t.state, PK_APPLIED);
+	refused(pk_adopt(&t, &plan, &err), PK_E113_OTHER_SET);
+	pk_tree_close(&t);
+	assert_true(is("src/drv.c", drv_after));
+	must(pk_tree_open(&t, root, &err));
+	assert_int_equal(t.state, PK_APPLIED);
+	assert_string_equal(t.set, "hook");
+	assert_string_equal(t.key, "k");
+	pk_tree_close(&t);
+	must(revert());
+	assert_true(old_files());
+	assert_clean(false);
+	(void)state;
+}
+
 static void t_busy(void **state)
 {
 	struct pk_tree t;
@@ -274,6 +310,7 @@ int main(void)
 		cmocka_unit_test(t_mutations),
 		cmocka_unit_test(t_states),
 		cmocka_unit_test(t_changed_under_us),
+		cmocka_unit_test(t_adopt),
 		cmocka_unit_test(t_busy),
 		cmocka_unit_test(t_set_syntax),
 	};
