@@ -369,6 +369,19 @@ static inline char *snapshot(const char *dir)
 	return snapshot_but(dir, NULL);
 }
 
+/* two snapshots; says the first line that differs */
+static inline void assert_same(const char *now, const char *want)
+{
+	while (*now || *want) {
+		size_t n = strcspn(now, "\n"), w = strcspn(want, "\n");
+
+		if (n != w || memcmp(now, want, n))
+			fail_msg("found    %.*s\nexpected %.*s", (int)n, now, (int)w, want);
+		now += n + (now[n] == '\n');
+		want += w + (want[w] == '\n');
+	}
+}
+
 /* a file of the tree; the caller frees */
 static inline char *text_of(enum gp_file f)
 {

@@ -71,8 +71,8 @@ static void there_and_back(const char *set)
 {
 	char *before = snapshot(tree_dir), *after;
 
-	if (run("apply --set %s %s", set, tree_dir) || run("verify --set %s %s", set, tree_dir) ||
-	    run("revert %s", tree_dir))
+	if (run("apply --root %s --set %s %s", base, set, tree_dir) ||
+	    run("verify --set %s %s", set, tree_dir) || run("revert %s", tree_dir))
 		fail_msg("%s: %s", label, err_text);
 	assert_true(calls > 0);
 	after = snapshot(tree_dir);
@@ -96,7 +96,7 @@ static void judge(const char *set, const char *id, const char *what)
 	pk_os = &counting;
 	calls = 0;
 	snprintf(label, sizeof(label), "layout %s, set %s: %s", now->name, set, what);
-	status = run("apply %s --set %s %s", id ? "" : "--dry-run", set, tree_dir);
+	status = run("apply --root %s %s --set %s %s", base, id ? "" : "--dry-run", set, tree_dir);
 	if (status != (id ? GP_EXIT_REFUSED : GP_EXIT_OK) || (id && !strstr(err_text, id)))
 		fail_msg("%s: expected %s, got %d: %s", label, id ? id : "a plan", status,
 			 err_text);

@@ -3,14 +3,14 @@
  * install.c - built modules into lib/modules/V and out again.
  *
  * The modules are one plan of patchkit in lib/modules/V: all or none, the old ones kept there.
- * depmod and the initramfs follow. STEPS says for which modules they ran last (the plan's key;
- * no such file: for none of ours), so a run that died before them is finished by the next:
+ * depmod and the initramfs follow. STEPS says for which modules they ran last, so that a run
+ * that died in between is finished by the next one, or undone:
  *
  *	modules		STEPS		what is left to do
  *	ours, key K	K		nothing
- *	ours, key K	none or other	both steps, then STEPS = K
- *	the old ones	there		both steps, then STEPS goes
- *	the old ones	none		nothing
+ *	ours, key K	other or none	STEPS = PENDING, both steps, then STEPS = K
+ *	the old ones	there		STEPS = PENDING, both steps, then STEPS goes
+ *	the old ones	none		nothing: the steps never ran for ours
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,8 @@
 #include "modules.h"
 
 #define STEPS ".gdspatch-steps"
-#define SET   "modules"
+#define SET "modules"
+#define PENDING "pending"
 
 struct place {
 	const struct gp_options *o;
@@ -159,6 +160,10 @@ static int finish(const struct place *p, struct gp_error *err)
 		return gp_system(err, r, "read", p->steps);
 	if (!strcmp(key, want))
 		return 0;
+	/* from here on depmod may have seen either: whoever dies leaves that to be known */
+	r = set_steps(p, PENDING);
+	if (r)
+		return gp_system(err, r, "write", p->steps);
 	if (!*want) {
 		/* ours, if it is empty: a package's would have something in it */
 		snprintf(updates, sizeof(updates), "%s/updates", p->dir);
