@@ -21,7 +21,8 @@ static bool mentions(const char *fmt, const char *name)
 static void t_complete(void **state)
 {
 	for (size_t i = 0; options[i].name; i++)
-		if (!mentions("Fl \\&-%s", options[i].name) && !mentions("\\&-%s", options[i].name))
+		if (!mentions(".It Fl \\&-%s", options[i].name) &&
+		    !mentions(" , Fl \\&-%s", options[i].name))
 			fail_msg("the page does not have --%s", options[i].name);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!mentions(".It Cm %s\n", commands[i].name) &&
