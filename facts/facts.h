@@ -70,6 +70,7 @@ enum facts_pci_kind {
 	FACTS_PCI_SWITCH,	/* a bridge below another */
 	FACTS_PCI_GPU,		/* NVIDIA's, or a simulated one with its driver */
 	FACTS_PCI_NVME,
+	FACTS_PCI_NIC,
 };
 
 #define FACTS_PCI_ADDRESS 20	/* "10000:01:00.0" and its NUL, with room */
@@ -79,7 +80,7 @@ struct facts_pci {
 	char address[FACTS_PCI_ADDRESS];
 	char parent[FACTS_PCI_ADDRESS];	/* the bridge above, "" at a root complex */
 	char complex[FACTS_PCI_ADDRESS]; /* "pci0000:00" */
-	char name[FACTS_PCI_ADDRESS];	/* of a drive: "nvme0", "" without a driver */
+	char name[FACTS_PCI_ADDRESS];	/* "nvme0", "eth0"; "" without a driver */
 	unsigned int vendor, device;
 	int numa;			/* -1: none */
 };
@@ -89,6 +90,77 @@ struct facts_pci {
  * functions of these kinds than `max`.
  */
 int facts_pci_tree(const char *root, struct facts_pci *out, size_t max);
+
+/* The same, with network functions and the bridges above them. */
+int facts_pci_tree_nics(const char *root, struct facts_pci *out, size_t max);
+
+/* How far two functions of a tree are from one another; the nearest first. */
+enum facts_pci_way {
+	FACTS_PCI_WAY_SWITCH,	/* they meet at a bridge of a switch */
+	FACTS_PCI_WAY_PORT,	/* they meet at a root port */
+	FACTS_PCI_WAY_HOST,	/* they meet at their common root complex */
+	FACTS_PCI_WAY_OTHER,	/* each has a root complex of its own */
+};
+
+/*
+ * Where a and b of the tree all[n] meet. *meet is the bridge, NULL when it is none. A function
+ * whose bridge is not in the tree counts as one at its root complex.
+ */
+enum facts_pci_way facts_pci_way(const struct facts_pci *all, size_t n, const struct facts_pci *a,
+				 const struct facts_pci *b, const struct facts_pci **meet);
+
+/* The bridge above p in the tree, NULL at a root complex */
+const struct facts_pci *facts_pci_above(const struct facts_pci *all, size_t n,
+					const struct facts_pci *p);
+
+/*
+ * The link between a function and what is above it. For a root port or the lower port of a
+ * switch, that of its slot. Speeds in MT/s (16000 is 16.0 GT/s), widths in lanes; 0: not known,
+ * or the function has no link.
+ */
+struct facts_pci_link {
+	unsigned int speed, width;		/* now */
+	unsigned int max_speed, max_width;	/* what the function can */
+};
+
+/* -ENOENT: no such function */
+int facts_pci_link(const char *root, const char *address, struct facts_pci_link *out);
+
+/* Access Control Services of a bridge: the bits of the capability and of its control register */
+#define FACTS_ACS_VALIDATION 0x01
+#define FACTS_ACS_BLOCKING 0x02
+#define FACTS_ACS_REQUEST 0x04		/* P2P Request Redirect */
+#define FACTS_ACS_COMPLETION 0x08	/* P2P Completion Redirect */
+#define FACTS_ACS_UPSTREAM 0x10
+#define FACTS_ACS_EGRESS 0x20		/* P2P Egress Control */
+#define FACTS_ACS_DIRECT 0x40
+/* With one of these the bridge sends what one function sends another up to the root complex. */
+#define FACTS_ACS_REDIRECT (FACTS_ACS_REQUEST | FACTS_ACS_COMPLETION | FACTS_ACS_EGRESS)
+
+struct facts_pci_acs {
+	bool readable;		/* false: without privilege the kernel shows 64 bytes only */
+	bool there;		/* the function has the capability */
+	uint16_t able, on;	/* FACTS_ACS_* */
+};
+
+int facts_pci_acs(const char *root, const char *address, struct facts_pci_acs *out);
+
+/* What the IOMMU does with the addresses that a function sends. */
+enum facts_iommu {
+	FACTS_IOMMU_NONE,	/* the function is in no group: no IOMMU is in use */
+	FACTS_IOMMU_IDENTITY,	/* they pass as they are */
+	FACTS_IOMMU_DMA,	/* translated */
+	FACTS_IOMMU_DMA_FQ,	/* translated, flushed late */
+	FACTS_IOMMU_BLOCKED,	/* stopped, or given to user space (VFIO) */
+	FACTS_IOMMU_UNKNOWN,	/* in a group whose type cannot be read */
+};
+
+struct facts_pci_iommu {
+	enum facts_iommu state;
+	int group;		/* -1: none */
+};
+
+int facts_pci_iommu(const char *root, const char *address, struct facts_pci_iommu *out);
 
 /*
  * Size of the memory window of a GPU, bytes: its largest prefetchable BAR. That is BAR1 in

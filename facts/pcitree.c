@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * pcitree.c - GPUs, NVMe drives and the bridges above them, from sysfs alone.
+ * pcitree.c - GPUs, NVMe drives, network functions and the bridges above them, from sysfs alone.
  *
  * root/sys/bus/pci/devices/ADDRESS links to the function's folder, whose path is its place:
  *
@@ -19,8 +19,8 @@
 #include "facts.h"
 #include "read.h"
 
-#define DEVICES "sys/bus/pci/devices"
 #define NVIDIA 0x10de
+#define NET_NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 /* Of the lines of `resource` */
 #define FLAG_MEMORY 0x200
@@ -58,18 +58,6 @@ static int entries(const char *root, const char *dir, int (*each)(void *arg, con
 	return r;
 }
 
-/* A number of a small file, as sysfs writes them; false: it is not there, or none. */
-static bool number(const char *root, const char *dir, const char *name, long *out)
-{
-	char text[32], *end;
-
-	if (facts_read_in(root, dir, name, text, sizeof(text)) <= 0)
-		return false;
-	errno = 0;
-	*out = strtol(text, &end, 0);
-	return !errno && !*end;
-}
-
 static bool is_drive_name(const char *name)
 {
 	size_t n = strlen(name);
@@ -85,6 +73,18 @@ static int take_name(void *arg, const char *name)
 	if (!is_drive_name(name))
 		return 0;
 	memcpy(p->name, name, strlen(name) + 1);
+	return 1;
+}
+
+/* A name that can be printed anywhere as it is */
+static int take_net(void *arg, const char *name)
+{
+	struct facts_pci *p = arg;
+	size_t n = strlen(name);
+
+	if (n >= FACTS_PCI_ADDRESS || strspn(name, NET_NAME) != n)
+		return 0;
+	memcpy(p->name, name, n + 1);
 	return 1;
 }
 
@@ -137,6 +137,8 @@ static bool kind_of(const char *root, const char *path, long class, struct facts
 		p->kind = FACTS_PCI_NVME;
 	else if ((class >> 16 == 0x03 && p->vendor == NVIDIA) || facts_there(root, path, "gpu_sim"))
 		p->kind = FACTS_PCI_GPU;
+	else if (class >> 16 == 0x02)
+		p->kind = FACTS_PCI_NIC;
 	else
 		return false;
 	return true;
@@ -144,6 +146,7 @@ static bool kind_of(const char *root, const char *path, long class, struct facts
 
 struct tree {
 	const char *root;
+	bool nics;
 	struct facts_pci *out;
 	size_t n, max;
 };
@@ -157,19 +160,21 @@ static int function(void *arg, const char *name)
 	struct tree *t = arg;
 
 	if (!facts_is_pci(name) || component(name, strlen(name), p.address) ||
-	    facts_link(t->root, DEVICES, name, path, sizeof(path)) || place(path, &p) ||
-	    !number(t->root, path, "class", &class) ||
-	    !number(t->root, path, "vendor", &vendor) ||
-	    !number(t->root, path, "device", &device))
+	    facts_link(t->root, FACTS_PCI_DEVICES, name, path, sizeof(path)) || place(path, &p) ||
+	    !facts_number(t->root, path, "class", &class) ||
+	    !facts_number(t->root, path, "vendor", &vendor) ||
+	    !facts_number(t->root, path, "device", &device))
 		return 0;
 	p.vendor = vendor;
 	p.device = device;
-	if (number(t->root, path, "numa_node", &numa) && numa >= 0 && numa <= INT_MAX)
+	if (facts_number(t->root, path, "numa_node", &numa) && numa >= 0 && numa <= INT_MAX)
 		p.numa = numa;
-	if (!kind_of(t->root, path, class, &p))
+	if (!kind_of(t->root, path, class, &p) || (p.kind == FACTS_PCI_NIC && !t->nics))
 		return 0;
 	if (p.kind == FACTS_PCI_NVME && !facts_join(path, "nvme", sub, sizeof(sub)))
 		entries(t->root, sub, take_name, &p);
+	if (p.kind == FACTS_PCI_NIC && !facts_join(path, "net", sub, sizeof(sub)))
+		entries(t->root, sub, take_net, &p);
 	if (t->n == t->max)
 		return -EOVERFLOW;
 	t->out[t->n++] = p;
@@ -227,16 +232,29 @@ static void prune(struct tree *t)
 	} while (t->n != had);
 }
 
-int facts_pci_tree(const char *root, struct facts_pci *out, size_t max)
+static int tree(struct tree *t)
 {
-	struct tree t = { .root = root, .out = out, .max = max };
-	int r = entries(root, DEVICES, function, &t);
+	int r = entries(t->root, FACTS_PCI_DEVICES, function, t);
 
 	if (r)
 		return r;
-	prune(&t);
-	sort(out, t.n);
-	return (int)t.n;
+	prune(t);
+	sort(t->out, t->n);
+	return (int)t->n;
+}
+
+int facts_pci_tree(const char *root, struct facts_pci *out, size_t max)
+{
+	struct tree t = { .root = root, .out = out, .max = max };
+
+	return tree(&t);
+}
+
+int facts_pci_tree_nics(const char *root, struct facts_pci *out, size_t max)
+{
+	struct tree t = { .root = root, .nics = true, .out = out, .max = max };
+
+	return tree(&t);
 }
 
 int facts_pci_numa(const char *root, const char *address)
@@ -244,8 +262,9 @@ int facts_pci_numa(const char *root, const char *address)
 	char path[FACTS_SYSFS_PATH];
 	long node;
 
-	if (!facts_is_pci(address) || facts_link(root, DEVICES, address, path, sizeof(path)) ||
-	    !number(root, path, "numa_node", &node) || node < 0 || node > INT_MAX)
+	if (!facts_is_pci(address) ||
+	    facts_link(root, FACTS_PCI_DEVICES, address, path, sizeof(path)) ||
+	    !facts_number(root, path, "numa_node", &node) || node < 0 || node > INT_MAX)
 		return -1;
 	return node;
 }
@@ -260,7 +279,7 @@ int facts_pci_bar1(const char *root, const char *address, uint64_t *bytes)
 	*bytes = 0;
 	if (!facts_is_pci(address))
 		return -EINVAL;
-	r = facts_link(root, DEVICES, address, path, sizeof(path));
+	r = facts_link(root, FACTS_PCI_DEVICES, address, path, sizeof(path));
 	if (!r)
 		r = facts_read_in(root, path, "resource", text, sizeof(text));
 	if (r < 0)

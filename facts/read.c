@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -119,6 +120,17 @@ int facts_read_in(const char *root, const char *dir, const char *name, char *buf
 	int ret = facts_join(dir, name, path, sizeof(path));
 
 	return ret ? ret : facts_read(root, path, buf, len);
+}
+
+bool facts_number(const char *root, const char *dir, const char *name, long *out)
+{
+	char text[32], *end;
+
+	if (facts_read_in(root, dir, name, text, sizeof(text)) <= 0)
+		return false;
+	errno = 0;
+	*out = strtol(text, &end, 0);
+	return !errno && !*end;
 }
 
 static size_t hex(const char *p)

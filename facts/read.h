@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #define FACTS_SYSFS_PATH 1024	/* of a path below the root, with its NUL */
+#define FACTS_PCI_DEVICES "sys/bus/pci/devices"
 
 /*
  * The text of root/path, at most len - 1 bytes, without white space at its end. Its length
@@ -27,6 +28,9 @@ int facts_join(const char *root, const char *path, char *out, size_t len);
 /* root/dir/name: is there; its text, as facts_read */
 bool facts_there(const char *root, const char *dir, const char *name);
 int facts_read_in(const char *root, const char *dir, const char *name, char *buf, size_t len);
+
+/* A number of a small file, as sysfs writes them; false: it is not there, or none. */
+bool facts_number(const char *root, const char *dir, const char *name, long *out);
 
 /* "0000:01:00.0"; a domain can have more than four digits ("10000:..." behind a VMD). */
 bool facts_is_pci(const char *name);

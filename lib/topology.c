@@ -124,6 +124,8 @@ static const char *kind_name(enum facts_pci_kind kind)
 		return "gpu";
 	case FACTS_PCI_NVME:
 		return "nvme";
+	case FACTS_PCI_NIC:	/* not asked for */
+		break;
 	}
 	return "";
 }
