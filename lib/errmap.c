@@ -4,35 +4,14 @@
 #include <stdio.h>
 
 #define LOG_MODULE "cufio-err"
+#include "codes.h"
 #include "errmap.h"
 #include "gpu.h"
 #include "log.h"
 
-/* System errors of open, close and registration; what is not listed is INTERNAL_ERROR. */
-static const struct {
-	int sys;
-	CUfileOpError code;
-} table[] = {
-	{ EBADF, CU_FILE_INVALID_VALUE },
-	{ EINVAL, CU_FILE_INVALID_VALUE },
-	{ EFAULT, CU_FILE_INVALID_VALUE },
-	{ EACCES, CU_FILE_PERMISSION_DENIED },
-	{ EPERM, CU_FILE_PERMISSION_DENIED },
-	{ EROFS, CU_FILE_PERMISSION_DENIED },
-	{ ENOMEM, CU_FILE_NOMEM_ERROR },
-	{ EIO, CU_FILE_IO_ERROR },
-	{ ENODEV, CU_FILE_DRIVER_NOT_INITIALIZED },
-	{ EMFILE, CU_FILE_GETNEWFD_FAILED },
-	{ ENFILE, CU_FILE_GETNEWFD_FAILED },
-	{ EPROTO, CU_FILE_DRIVER_VERSION_READ_ERROR },
-	{ EPROTONOSUPPORT, CU_FILE_DRIVER_VERSION_MISMATCH },
-	{ EOPNOTSUPP, CU_FILE_IO_NOT_SUPPORTED },
-};
-
 CUfileError_t errmap_status(int err)
 {
 	CUfileError_t e = { CU_FILE_SUCCESS, 0 };
-	size_t i;
 
 	if (err >= 0)
 		return e;
@@ -45,10 +24,7 @@ CUfileError_t errmap_status(int err)
 		e.err = -err;
 		return e;
 	}
-	e.err = CU_FILE_INTERNAL_ERROR;
-	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].sys == -err)
-			e.err = table[i].code;
+	e.err = facts_code_of_errno(-err);
 	return e;
 }
 
