@@ -94,8 +94,11 @@ static unsigned int choose(const struct plan_in *in, unsigned int *reason)
 		why = ask(in, plan_order[i]);
 		if (why == REASON_NONE)
 			return plan_order[i];
-		/* a route that does not exist here explains nothing */
-		if (why != REASON_ABSENT)
+		/*
+		 * A route that does not exist here explains nothing, and one that is not allowed
+		 * less than one that refused.
+		 */
+		if (why != REASON_ABSENT && (why != REASON_ROUTE_DENIED || !*reason))
 			*reason = why;
 	}
 	return OGDS_ROUTES;

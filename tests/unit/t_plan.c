@@ -294,6 +294,13 @@ static void t_precedence(void **state)
 	assert_int_equal(p.reason, REASON_ROUTE_DENIED);
 	assert_int_equal(p.refused_by, REASON_ROUTE_DENIED);
 	assert_int_equal(p.no_fall_back, REASON_ROUTE_DENIED);
+	/* of a route that refused and one that is left out, the first has the cause */
+	in = direct(OGDS_OP_READ);
+	in.strict = true;
+	in.pin_reason = REASON_PIN_FAILED;
+	in.routes = 1u << OGDS_ROUTE_NVFS | 1u << OGDS_ROUTE_BOUNCE;
+	plan_make(&in, &p);
+	assert_int_equal(p.reason, REASON_PIN_FAILED);
 	/* edges need a route as well */
 	in = direct(OGDS_OP_WRITE);
 	in.size += 1;
