@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "facts.h"
-#include "tree.h"
+#include "pci_made.h"
 
 #define COMPLEX "sys/devices/pci0000:00"
 #define PORT COMPLEX "/0000:00:01.0"
@@ -25,56 +25,23 @@
 #define GPU DOWN1 "/0000:03:00.0"
 #define DRIVE DOWN2 "/0000:04:00.0"
 
-static char root[] = "/tmp/t_pcilink.XXXXXX";
-
-static int setup(void **state)
-{
-	memcpy(root + sizeof(root) - 7, "XXXXXX", 6);
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	return tree_remove(root) ? 0 : -1;
-}
-
-static void file(const char *dir, const char *name, const char *text)
-{
-	char path[400];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	assert_true(tree_put(root, path, text));
-}
-
-static void put(const char *path, const char *class, const char *vendor)
-{
-	char link[128], to[300];
-
-	file(path, "class", class);
-	file(path, "vendor", vendor);
-	file(path, "device", "0x1");
-	snprintf(link, sizeof(link), "sys/bus/pci/devices/%s", strrchr(path, '/') + 1);
-	snprintf(to, sizeof(to), "../../../%s", path + strlen("sys/"));
-	assert_true(tree_link(root, link, to));
-}
-
 /* A switch with a GPU and a drive; a drive at another port, a NIC there, a drive far away */
 static int make_tree(struct facts_pci *all, size_t max)
 {
-	put(PORT, "0x060400", "0x8086");
-	put(UP, "0x060400", "0x1000");
-	put(DOWN1, "0x060400", "0x1000");
-	put(DOWN2, "0x060400", "0x1000");
-	put(GPU, "0x030200", "0x10de");
-	put(DRIVE, "0x010802", "0x144d");
-	put(COMPLEX "/0000:00:02.0", "0x060400", "0x8086");
-	put(COMPLEX "/0000:00:02.0/0000:05:00.0", "0x010802", "0x144d");
-	put(COMPLEX "/0000:00:02.0/0000:05:00.1", "0x020000", "0x15b3");
-	put(COMPLEX "/0000:00:03.0", "0x060400", "0x8086");
-	put(COMPLEX "/0000:00:03.0/0000:06:00.0", "0x020700", "0x15b3");
-	put("sys/devices/pci0000:80/0000:80:01.0", "0x060400", "0x8086");
-	put("sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0", "0x010802", "0x144d");
-	return facts_pci_tree_nics(root, all, max);
+	made_function(PORT, "0x060400", "0x8086");
+	made_function(UP, "0x060400", "0x1000");
+	made_function(DOWN1, "0x060400", "0x1000");
+	made_function(DOWN2, "0x060400", "0x1000");
+	made_function(GPU, "0x030200", "0x10de");
+	made_function(DRIVE, "0x010802", "0x144d");
+	made_function(COMPLEX "/0000:00:02.0", "0x060400", "0x8086");
+	made_function(COMPLEX "/0000:00:02.0/0000:05:00.0", "0x010802", "0x144d");
+	made_function(COMPLEX "/0000:00:02.0/0000:05:00.1", "0x020000", "0x15b3");
+	made_function(COMPLEX "/0000:00:03.0", "0x060400", "0x8086");
+	made_function(COMPLEX "/0000:00:03.0/0000:06:00.0", "0x020700", "0x15b3");
+	made_function("sys/devices/pci0000:80/0000:80:01.0", "0x060400", "0x8086");
+	made_function("sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0", "0x010802", "0x144d");
+	return facts_pci_tree_nics(made_root, all, max);
 }
 
 static struct facts_pci all[32];
@@ -118,14 +85,14 @@ static void t_nics(void **state)
 {
 	int n;
 
-	file(COMPLEX "/0000:00:03.0/0000:06:00.0/net/ibp6s0", "mtu", "4092");
-	file(COMPLEX "/0000:00:02.0/0000:05:00.1/net/a\"b", "mtu", "1500");
+	made_file(COMPLEX "/0000:00:03.0/0000:06:00.0/net/ibp6s0", "mtu", "4092");
+	made_file(COMPLEX "/0000:00:02.0/0000:05:00.1/net/a\"b", "mtu", "1500");
 	n = make_tree(all, 32);
 	assert_int_equal(find(n, "0000:06:00.0")->kind, FACTS_PCI_NIC);
 	assert_string_equal(find(n, "0000:06:00.0")->name, "ibp6s0");
 	assert_string_equal(find(n, "0000:05:00.1")->name, "");
 	/* who does not ask for them gets neither them nor the bridge above */
-	n = facts_pci_tree(root, all, 32);
+	n = facts_pci_tree(made_root, all, 32);
 	assert_int_equal(n, 10);
 }
 
@@ -135,9 +102,9 @@ static void link_is(const char *speed, const char *width, unsigned int want_spee
 {
 	struct facts_pci_link l;
 
-	file(GPU, "current_link_speed", speed);
-	file(GPU, "current_link_width", width);
-	assert_int_equal(facts_pci_link(root, "0000:03:00.0", &l), 0);
+	made_file(GPU, "current_link_speed", speed);
+	made_file(GPU, "current_link_width", width);
+	assert_int_equal(facts_pci_link(made_root, "0000:03:00.0", &l), 0);
 	assert_int_equal(l.speed, want_speed);
 	assert_int_equal(l.width, want_width);
 	assert_int_equal(l.max_speed, 32000);
@@ -149,10 +116,10 @@ static void t_link(void **state)
 	struct facts_pci_link l;
 
 	make_tree(all, 32);
-	assert_int_equal(facts_pci_link(root, "0000:03:00.0", &l), 0);
+	assert_int_equal(facts_pci_link(made_root, "0000:03:00.0", &l), 0);
 	assert_int_equal(l.speed + l.width + l.max_speed + l.max_width, 0);
-	file(GPU, "max_link_speed", "32.0 GT/s PCIe\n");
-	file(GPU, "max_link_width", "16\n");
+	made_file(GPU, "max_link_speed", "32.0 GT/s PCIe\n");
+	made_file(GPU, "max_link_width", "16\n");
 	link_is("2.5 GT/s PCIe\n", "8\n", 2500, 8);
 	link_is("8 GT/s\n", "1\n", 8000, 1);	/* older kernels */
 	link_is("64.0 GT/s PCIe\n", "32\n", 64000, 32);
@@ -160,28 +127,8 @@ static void t_link(void **state)
 	link_is("Unknown speed\n", "255\n", 0, 0);
 	link_is("99999999999 GT/s\n", "-1\n", 0, 0);
 	link_is("16.0 MB/s\n", "x4\n", 0, 0);
-	assert_int_equal(facts_pci_link(root, "0000:33:00.0", &l), -ENOENT);
-	assert_int_equal(facts_pci_link(root, "../../etc", &l), -EINVAL);
-}
-
-static void config(const char *dir, const unsigned char *bytes, size_t n)
-{
-	char path[512];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s/config", root, dir);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void word(unsigned char *b, unsigned int at, uint32_t v)
-{
-	b[at] = v;
-	b[at + 1] = v >> 8;
-	b[at + 2] = v >> 16;
-	b[at + 3] = v >> 24;
+	assert_int_equal(facts_pci_link(made_root, "0000:33:00.0", &l), -ENOENT);
+	assert_int_equal(facts_pci_link(made_root, "../../etc", &l), -EINVAL);
 }
 
 static void t_acs(void **state)
@@ -190,39 +137,39 @@ static void t_acs(void **state)
 	struct facts_pci_acs a;
 
 	make_tree(all, 32);
-	assert_int_equal(facts_pci_acs(root, "0000:02:00.0", &a), -ENOENT);
+	assert_int_equal(facts_pci_acs(made_root, "0000:02:00.0", &a), -ENOENT);
 	/* AER at 0x100, then ACS at 0x148, with capability 0x5f and control 0x1d */
-	word(b, 0x100, 0x14820001);
-	word(b, 0x148, 0x0001000d);
-	word(b, 0x14c, 0x001d005f);
-	config(DOWN1, b, sizeof(b));
-	assert_int_equal(facts_pci_acs(root, "0000:02:00.0", &a), 0);
+	made_word(b, 0x100, 0x14820001);
+	made_word(b, 0x148, 0x0001000d);
+	made_word(b, 0x14c, 0x001d005f);
+	made_config(DOWN1, b, sizeof(b));
+	assert_int_equal(facts_pci_acs(made_root, "0000:02:00.0", &a), 0);
 	assert_true(a.readable && a.there);
 	assert_int_equal(a.able, 0x5f);
 	assert_int_equal(a.on, 0x1d);
 	/* what the kernel shows to those without privilege */
-	config(DOWN1, b, 64);
-	assert_int_equal(facts_pci_acs(root, "0000:02:00.0", &a), 0);
+	made_config(DOWN1, b, 64);
+	assert_int_equal(facts_pci_acs(made_root, "0000:02:00.0", &a), 0);
 	assert_false(a.readable || a.there || a.on);
 	/* a function without an extended space; one that is gone; a list in a circle */
-	config(DOWN1, b, 256);
-	assert_int_equal(facts_pci_acs(root, "0000:02:00.0", &a), 0);
+	made_config(DOWN1, b, 256);
+	assert_int_equal(facts_pci_acs(made_root, "0000:02:00.0", &a), 0);
 	assert_true(a.readable && !a.there);
 	memset(b, 0xff, sizeof(b));
-	config(DOWN1, b, sizeof(b));
-	assert_int_equal(facts_pci_acs(root, "0000:02:00.0", &a), 0);
+	made_config(DOWN1, b, sizeof(b));
+	assert_int_equal(facts_pci_acs(made_root, "0000:02:00.0", &a), 0);
 	assert_true(a.readable && !a.there);
-	word(b, 0x100, 0x20020001);
-	word(b, 0x200, 0x10020003);
-	config(DOWN1, b, sizeof(b));
-	assert_int_equal(facts_pci_acs(root, "0000:02:00.0", &a), 0);
+	made_word(b, 0x100, 0x20020001);
+	made_word(b, 0x200, 0x10020003);
+	made_config(DOWN1, b, sizeof(b));
+	assert_int_equal(facts_pci_acs(made_root, "0000:02:00.0", &a), 0);
 	assert_true(a.readable && !a.there);
 	/* the capability at the very end, cut off */
 	memset(b, 0, sizeof(b));
-	word(b, 0x100, 0xffc20001);
-	word(b, 0xffc, 0x0001000d);
-	config(DOWN1, b, sizeof(b));
-	assert_int_equal(facts_pci_acs(root, "0000:02:00.0", &a), 0);
+	made_word(b, 0x100, 0xffc20001);
+	made_word(b, 0xffc, 0x0001000d);
+	made_config(DOWN1, b, sizeof(b));
+	assert_int_equal(facts_pci_acs(made_root, "0000:02:00.0", &a), 0);
 	assert_false(a.there);
 }
 
@@ -230,8 +177,8 @@ static void group(const char *type, enum facts_iommu want)
 {
 	struct facts_pci_iommu i;
 
-	assert_true(tree_put(root, "sys/kernel/iommu_groups/17/type", type));
-	assert_int_equal(facts_pci_iommu(root, "0000:03:00.0", &i), 0);
+	assert_true(tree_put(made_root, "sys/kernel/iommu_groups/17/type", type));
+	assert_int_equal(facts_pci_iommu(made_root, "0000:03:00.0", &i), 0);
 	assert_int_equal(i.group, 17);
 	assert_int_equal(i.state, want);
 }
@@ -241,13 +188,13 @@ static void t_iommu(void **state)
 	struct facts_pci_iommu i;
 
 	make_tree(all, 32);
-	assert_int_equal(facts_pci_iommu(root, "0000:03:00.0", &i), 0);
+	assert_int_equal(facts_pci_iommu(made_root, "0000:03:00.0", &i), 0);
 	assert_int_equal(i.state, FACTS_IOMMU_NONE);
 	assert_int_equal(i.group, -1);
 	/* up from the function to sys: six */
-	assert_true(tree_link(root, GPU "/iommu_group",
+	assert_true(tree_link(made_root, GPU "/iommu_group",
 			      "../../../../../../kernel/iommu_groups/17"));
-	assert_int_equal(facts_pci_iommu(root, "0000:03:00.0", &i), 0);
+	assert_int_equal(facts_pci_iommu(made_root, "0000:03:00.0", &i), 0);
 	assert_int_equal(i.state, FACTS_IOMMU_UNKNOWN);
 	group("identity\n", FACTS_IOMMU_IDENTITY);
 	group("DMA\n", FACTS_IOMMU_DMA);
@@ -255,12 +202,12 @@ static void t_iommu(void **state)
 	group("blocked\n", FACTS_IOMMU_BLOCKED);
 	group("unmanaged\n", FACTS_IOMMU_BLOCKED);
 	group("auto\n", FACTS_IOMMU_UNKNOWN);
-	assert_int_equal(facts_pci_iommu(root, "0000:33:00.0", &i), -ENOENT);
+	assert_int_equal(facts_pci_iommu(made_root, "0000:33:00.0", &i), -ENOENT);
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, made_setup, made_teardown)
 	const struct CMUnitTest tests[] = {
 		T(t_way), T(t_nics), T(t_link), T(t_acs), T(t_iommu),
 	};
