@@ -221,6 +221,12 @@ static const struct prove_api api = {
 	.from_gpu = f_from,
 };
 
+/*
+ * The real ones, which a run then finds by their names: a linker leaves out what nobody names,
+ * and a sanitizer's dlopen() does not look where the program was built.
+ */
+static const void *volatile real[] = { (const void *)cuInit, (const void *)cuFileDriverOpen };
+
 static char root[] = "/dev/shm/t_prove.XXXXXX";	/* the tests sync a lot */
 
 static int setup(void **state)
@@ -468,12 +474,14 @@ static void t_whole(void **state)
 	char tmp[80], path[96];
 	size_t i;
 
+	assert_true(real[0] && real[1]);
 	snprintf(tmp, sizeof(tmp), "%s/tmp", root);
 	assert_int_equal(mkdir(tmp, 0700), 0);
 	assert_true(tree_put(root, "data/mine", "precious"));
 	setenv("TMPDIR", tmp, 1);
 	snprintf(path, sizeof(path), "%s/data", root);
-	assert_int_equal(prove(path, true), PROVE_EXIT_INDIRECT);
+	if (prove(path, true) != PROVE_EXIT_INDIRECT)
+		fail_msg("%s", text);
 	assert_int_equal(entries(path), 1);
 	assert_int_equal(entries(tmp), 0);
 	o = json_tokener_parse(text);
