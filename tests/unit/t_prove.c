@@ -17,8 +17,11 @@
 #include <fcntl.h>
 #include <json-c/json.h>
 #include <stdlib.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "prove.h"
@@ -505,8 +508,41 @@ static void t_whole(void **state)
 	assert_non_null(strstr(text, "p2pdma     did not run"));
 	assert_non_null(strstr(text, "R-ABSENT"));
 	assert_null(strstr(text, "ok     nvfs"));
+	/* which is asked about, and not more */
+	assert_non_null(strstr(text, "/data/mine itself: it is shorter than a block"));
+	assert_int_equal(truncate(path, 8192), 0);
+	assert_int_equal(prove(path, false), PROVE_EXIT_INDIRECT);
+	assert_non_null(strstr(text, "/data/mine itself: a read of it would not go direct: R-"));
 	snprintf(path, sizeof(path), "%s/data", root);
 	assert_int_equal(entries(path), 1);
+	unsetenv("TMPDIR");
+}
+
+/* Stopped in the middle: nothing of it stays. */
+static void t_stopped(void **state)
+{
+	const struct timespec step = { .tv_nsec = 1000 * 1000 };
+	char tmp[80], path[96];
+	int status, n = 0;
+	pid_t pid;
+
+	snprintf(tmp, sizeof(tmp), "%s/tmp", root);
+	snprintf(path, sizeof(path), "%s/data", root);
+	assert_int_equal(mkdir(tmp, 0700), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	setenv("TMPDIR", tmp, 1);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(prove(path, false));
+	while ((!entries(path) || entries(tmp) == 0) && n++ < 60000)
+		nanosleep(&step, NULL);
+	assert_int_equal(kill(pid, SIGTERM), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+	assert_int_equal(entries(path), 0);
+	assert_int_equal(entries(tmp), 0);
 	unsetenv("TMPDIR");
 }
 
@@ -528,7 +564,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(t_direct), T(t_unseen),  T(t_indirect), T(t_judge), T(t_wrong),
-		T(t_fails),  T(t_changes), T(t_log),	  T(t_whole), T(t_no_place),
+		T(t_fails),  T(t_changes), T(t_log),	  T(t_whole), T(t_stopped), T(t_no_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

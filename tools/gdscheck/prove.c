@@ -45,6 +45,7 @@ static const struct {
 struct prove {
 	struct prove_report report;
 	char folder[PATH_MAX];
+	const char *file;	/* that `path` names; NULL: it names a folder */
 	uint32_t key;
 	struct prove_run *run;	/* shared with the children, [WAYS] */
 	struct prove_why cause[WAYS];
@@ -72,10 +73,17 @@ static void remove_made(void)
 		}
 }
 
+/* The child goes first, or it would make its log anew. One that hangs is not waited for. */
 static void stopped(int sig)
 {
-	if (child > 0)
+	const struct timespec step = { .tv_nsec = 10 * 1000 * 1000 };
+	unsigned int tries = 200;
+
+	if (child > 0) {
 		kill(child, SIGKILL);
+		while (!waitpid(child, NULL, WNOHANG) && tries--)
+			nanosleep(&step, NULL);
+	}
 	remove_made();
 	signal(sig, SIG_DFL);
 	raise(sig);
@@ -130,6 +138,7 @@ static int find_folder(struct prove *p, const char *path)
 	snprintf(copy, sizeof(copy), "%s", path);
 	snprintf(p->folder, sizeof(p->folder), "%s", S_ISDIR(st.st_mode) ? path : dirname(copy));
 	p->report.folder = p->folder;
+	p->file = S_ISREG(st.st_mode) ? path : NULL;
 	return 0;
 }
 
@@ -256,6 +265,7 @@ static int run_way(struct prove *p, size_t way, FILE *out)
 	*run = (struct prove_run){
 		.name = ways[way].name, .writes = ways[way].writes, .strict = ways[way].strict,
 		.registered = ways[way].registered, .skew = ways[way].skew,
+		.file = way ? NULL : p->file,
 	};
 	fflush(out);
 	child = fork();

@@ -27,9 +27,9 @@ enum {
 };
 
 /*
- * Reads and writes a file of its own in the folder `path` (or that of the file `path`), by the
- * way that the configuration gives and by each way alone. The file is removed at the end, also
- * after SIGINT, SIGTERM and SIGHUP. Returns the exit status.
+ * Reads and writes a file of its own in the folder `path` (or that of the file `path`, which is
+ * only asked about), by the way that the configuration gives and by each way alone. Its file is
+ * removed at the end, also after SIGINT, SIGTERM and SIGHUP. Returns the exit status.
  */
 int gc_prove(const char *path, bool json, FILE *out);
 
@@ -44,6 +44,7 @@ struct prove_api {
 	__typeof__(cuFileRead) *read;
 	__typeof__(cuFileWrite) *write;
 	__typeof__(ogds_last_io) *last_io;
+	__typeof__(ogds_explain) *explain;
 	__typeof__(ogds_reason_id) *reason_id;
 	__typeof__(ogds_reason_text) *reason_text;
 	__typeof__(ogds_reason_remedy) *reason_remedy;
@@ -108,6 +109,8 @@ struct prove_run {
 	char pin[300];		/* what kept the memory from being registered */
 	int code;		/* CUfileOpError or errno of either */
 	bool opened;		/* the library was opened */
+	const char *file;	/* a file that is asked about beside, and not touched; NULL: none */
+	char file_says[400];	/* what a read of it would do */
 	struct prove_row row[PROVE_ROWS];
 };
 

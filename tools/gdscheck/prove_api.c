@@ -21,6 +21,7 @@ static const struct {
 	{ "cuFileRead", offsetof(struct prove_api, read) },
 	{ "cuFileWrite", offsetof(struct prove_api, write) },
 	{ "ogds_last_io", offsetof(struct prove_api, last_io), OPTIONAL },
+	{ "ogds_explain", offsetof(struct prove_api, explain), OPTIONAL },
 	{ "ogds_reason_id", offsetof(struct prove_api, reason_id), OPTIONAL },
 	{ "ogds_reason_text", offsetof(struct prove_api, reason_text), OPTIONAL },
 	{ "ogds_reason_remedy", offsetof(struct prove_api, reason_remedy), OPTIONAL },

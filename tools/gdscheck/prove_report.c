@@ -154,7 +154,8 @@ static const char *summary(const struct prove_report *r)
 			       "works; the library says direct, but nothing saw it" :
 			       "works, not direct";
 	default:
-		return "could not run as configured";
+		return any_moved(&r->run[0]) ? "some requests failed as configured" :
+					       "could not run as configured";
 	}
 }
 
@@ -194,6 +195,8 @@ void prove_print(const struct prove_report *r, FILE *out)
 		if (run->pin[0])
 			fprintf(out, "           ^ %s\n", run->pin);
 	}
+	if (r->runs && r->run[0].file_says[0])
+		fprintf(out, "\n%s itself: %s\n", r->path, r->run[0].file_says);
 	print_notes(&r->counters, "counters of nvidia-fs, all users, before and after:", out);
 	print_notes(&r->kernel, "the kernel:", out);
 	print_notes(&r->library, "the library's log:", out);
@@ -294,6 +297,7 @@ void prove_print_json(const struct prove_report *r, FILE *out)
 	text(o, "folder", r->folder);
 	text(o, "gpu", r->runs ? r->run[0].gpu : "");
 	text(o, "nvidia_fs", r->module);
+	text(o, "file", r->runs ? r->run[0].file_says : "");
 	text(o, "verdict", summary(r));
 	number(o, "status", r->status);
 	text(o, "failed", r->failed);

@@ -318,6 +318,48 @@ static void pin(struct work *w)
 	snprintf(w->run->pin, sizeof(w->run->pin), "cuFileBufRegister: %s", text);
 }
 
+/* What would be done with the file that the user named; nothing of it is read. */
+static void ask_about(struct work *w, const char *path)
+{
+	struct ogds_plan plan = OGDS_PLAN_INIT;
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
+	char *out = w->run->file_says;
+	size_t len = sizeof(w->run->file_says);
+	CUfileHandle_t fh;
+	CUfileError_t s;
+	uint32_t why;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	if (fd < 0 && errno == EINVAL)
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		snprintf(out, len, "it cannot be opened: %s", strerror(errno));
+		return;
+	}
+	descr.handle.fd = fd;
+	s = w->api->file(&fh, &descr);
+	if (s.err) {
+		status_text(s, out, len);
+		close(fd);
+		return;
+	}
+	if (w->api->explain(fh, (void *)(uintptr_t)(w->gpu + START), 1 << 20, 0, &plan)) {
+		snprintf(out, len, "the library cannot tell");
+	} else if (!plan.whole_bytes) {
+		snprintf(out, len, "it is shorter than a block of 4096 bytes, which no drive moves alone");
+	} else if (plan.whole_direct == plan.whole_bytes) {
+		snprintf(out, len, "a read of its first MiB would go direct");
+	} else {
+		why = plan.reason ? plan.reason : plan.piece[0].reason;
+		snprintf(out, len, "a read of it would not go direct: %s: %s; %s",
+			 w->api->reason_id(why), w->api->reason_text(why),
+			 w->api->reason_remedy(why));
+	}
+	w->api->unfile(fh);
+	close(fd);
+}
+
 void prove_work(const struct prove_api *api, int fd, uint64_t key, struct prove_run *run)
 {
 	struct work w = { .api = api, .run = run, .fd = fd, .key = key };
@@ -341,6 +383,8 @@ void prove_work(const struct prove_api *api, int fd, uint64_t key, struct prove_
 		try_all(&w);
 		api->unfile(w.fh);
 	}
+	if (run->file && api->explain && api->reason_id)
+		ask_about(&w, run->file);
 	if (pinned)
 		api->unbuf((void *)(uintptr_t)w.gpu);
 	api->close();
