@@ -15,14 +15,11 @@
  * controllers. Most have one: then the head is as good as the drive.
  */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "facts.h"
 #include "read.h"
@@ -88,35 +85,30 @@ static int one_path(const char *root, const char *subsystem, const char *entry,
 	return 1;
 }
 
-/*
- * Counts the controllers that reach the head; `pci` is of the last one, "" without. The raw
- * system call, as opendir takes memory of the heap.
- */
+/* A head, and what reaches it so far */
+struct reach {
+	const char *root, *subsystem;
+	unsigned int head, ns;
+	int n;
+	char *pci;
+};
+
+static int count_path(void *arg, const char *entry)
+{
+	struct reach *r = arg;
+
+	r->n += one_path(r->root, r->subsystem, entry, r->head, r->ns, r->pci);
+	return 0;
+}
+
+/* Counts the controllers that reach the head; `pci` is of the last one, "" without. */
 static int paths(const char *root, const char *subsystem, unsigned int head, unsigned int ns,
 		 char *pci)
 {
-	_Alignas(struct dirent64) char buf[2048];
-	const struct dirent64 *e;
-	char full[PATH_MAX];
-	ssize_t got, at;
-	int n = 0, fd;
+	struct reach r = { root, subsystem, head, ns, 0, pci };
+	int err = facts_entries(root, subsystem, count_path, &r);
 
-	n = facts_join(root, subsystem, full, sizeof(full));
-	if (n)
-		return n;
-	fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while ((got = getdents64(fd, buf, sizeof(buf))) > 0) {
-		for (at = 0; at < got; at += e->d_reclen) {
-			e = (const struct dirent64 *)(buf + at);
-			n += one_path(root, subsystem, e->d_name, head, ns, pci);
-		}
-	}
-	if (got < 0)
-		n = -errno;
-	close(fd);
-	return n;
+	return err ? err : r.n;
 }
 
 /* The head of a namespace, `folder` its subsystem's */
@@ -222,4 +214,60 @@ int facts_block_find(const char *root, unsigned int major, unsigned int minor,
 	if (ret)
 		memset(out, 0, sizeof(*out));
 	return ret;
+}
+
+/* The folder of the whole disk */
+static int disk_dir(const char *root, unsigned int major, unsigned int minor, char *path,
+		    size_t len)
+{
+	char link[32];
+	int r;
+
+	snprintf(link, sizeof(link), "%u:%u", major, minor);
+	r = facts_link(root, "sys/dev/block", link, path, len);
+	if (!r && facts_there(root, path, "partition"))
+		parent(path);
+	return r;
+}
+
+int facts_block_text(const char *root, unsigned int major, unsigned int minor, const char *name,
+		     char *buf, size_t len)
+{
+	char path[FACTS_SYSFS_PATH];
+	int r = disk_dir(root, major, minor, path, sizeof(path));
+
+	return r ? r : facts_read_in(root, path, name, buf, len);
+}
+
+struct below {
+	const char *root, *slaves;
+	int (*each)(void *arg, unsigned int major, unsigned int minor);
+	void *arg;
+};
+
+static int one_below(void *arg, const char *name)
+{
+	const struct below *b = arg;
+	char path[FACTS_SYSFS_PATH], text[32];
+	unsigned int major, minor;
+
+	if (facts_link(b->root, b->slaves, name, path, sizeof(path)) ||
+	    facts_read_in(b->root, path, "dev", text, sizeof(text)) < 0 ||
+	    sscanf(text, "%9u:%9u", &major, &minor) != 2)
+		return 0;
+	return b->each(b->arg, major, minor);
+}
+
+int facts_block_below(const char *root, unsigned int major, unsigned int minor,
+		      int (*each)(void *arg, unsigned int major, unsigned int minor), void *arg)
+{
+	char path[FACTS_SYSFS_PATH], slaves[FACTS_SYSFS_PATH];
+	struct below b = { root, slaves, each, arg };
+	int r = disk_dir(root, major, minor, path, sizeof(path));
+
+	if (!r)
+		r = facts_join(path, "slaves", slaves, sizeof(slaves));
+	if (!r)
+		r = facts_entries(root, slaves, one_below, &b);
+	return r == -ENOENT ? 0 : r;
 }

@@ -21,6 +21,7 @@
 
 /* A mounted file system, from root/proc/self/mountinfo. */
 struct facts_mount {
+	unsigned int major, minor;	/* of its files; major 0: of no block device */
 	char fs[FACTS_NAME];		/* "ext4" */
 	char source[FACTS_PATH];	/* "/dev/nvme0n1p2" */
 	char point[FACTS_PATH];		/* where it is mounted */
@@ -38,6 +39,9 @@ struct facts_mount {
  */
 int facts_mount_find(const char *root, unsigned int major, unsigned int minor,
 		     struct facts_mount *out);
+
+/* Calls `each` with every mount, oldest first, until it returns other than 0; returns that. */
+int facts_mounts(const char *root, int (*each)(void *arg, const struct facts_mount *m), void *arg);
 
 /* True when the comma-separated options hold a bare `key`, or `key=value` if value is given. */
 bool facts_option(const char *options, const char *key, const char *value);
@@ -63,6 +67,17 @@ struct facts_block {
 
 int facts_block_find(const char *root, unsigned int major, unsigned int minor,
 		     struct facts_block *out);
+
+/*
+ * What a device mapper or md device is made of: calls `each` with the numbers of each device
+ * below, until it returns other than 0; returns that. Nothing is below a drive: 0.
+ */
+int facts_block_below(const char *root, unsigned int major, unsigned int minor,
+		      int (*each)(void *arg, unsigned int major, unsigned int minor), void *arg);
+
+/* Text of a file of the whole disk's folder ("dm/uuid", "queue/max_segments"), as facts_read. */
+int facts_block_text(const char *root, unsigned int major, unsigned int minor, const char *name,
+		     char *buf, size_t len);
 
 /* A PCI function that matters to the way of a byte, from root/sys/bus/pci/devices. */
 enum facts_pci_kind {
@@ -168,6 +183,33 @@ int facts_pci_iommu(const char *root, const char *address, struct facts_pci_iomm
  */
 int facts_pci_bar1(const char *root, const char *address, uint64_t *bytes);
 
+/* One BAR of a function, 0 .. 5: start 0 where it is not set, or the function has no such one. */
+int facts_pci_bar(const char *root, const char *address, unsigned int bar, uint64_t *start_bus,
+		  uint64_t *bytes);
+
+/* Text of a file of the function's folder, as facts_read; the last component of a link there. */
+int facts_pci_text(const char *root, const char *address, const char *name, char *buf, size_t len);
+int facts_pci_target(const char *root, const char *address, const char *name, char *buf,
+		     size_t len);
+
+/* Which way the bytes between two functions go; the kernel's P2PDMA judges by the same bridges. */
+enum facts_way_kind {
+	FACTS_WAY_SWITCH,	/* a bridge below the root hands them on */
+	FACTS_WAY_REDIRECT,	/* they would, but ACS of a bridge sends them to the host bridge */
+	FACTS_WAY_HOST,		/* through one host bridge */
+	FACTS_WAY_FAR,		/* through two of them */
+};
+
+struct facts_way {
+	enum facts_way_kind kind;
+	char at[FACTS_PCI_ADDRESS];	/* the bridge that hands on or redirects, else "" */
+	bool acs_unknown;	/* the registers could not be read: SWITCH may be REDIRECT */
+};
+
+/* a and b: elements of tree, which facts_pci_tree() filled */
+void facts_way(const char *root, const struct facts_pci *tree, size_t n, const struct facts_pci *a,
+	       const struct facts_pci *b, struct facts_way *out);
+
 /* NUMA node that a PCI function is at; -1: none, or not known. */
 int facts_pci_numa(const char *root, const char *address);
 
@@ -176,6 +218,37 @@ int facts_pci_numa(const char *root, const char *address);
  * the quota of its control groups (root/proc/self/cgroup, root/sys/fs/cgroup) allows. 1 at least.
  */
 unsigned int facts_cpus(const char *root);
+
+/* The GPU driver that is loaded, from root/proc/driver/nvidia/version. */
+struct facts_gpu_driver {
+	char version[FACTS_NAME];	/* "580.95.05" */
+	unsigned int major;		/* 580 */
+	bool open;			/* the open kernel modules */
+};
+
+/* -ENODEV: not loaded; -EPROTO: the file says something else. */
+int facts_gpu_driver(const char *root, struct facts_gpu_driver *out);
+
+/* The library's version by what root/.../libcuda.so.1 links to, and where that is. */
+int facts_libcuda(const char *root, char *version, size_t len, char *path, size_t path_len);
+
+/*
+ * What stands behind "label:" in a file of lines "label: value". Its length, or -errno; -ENODATA:
+ * no such line.
+ */
+int facts_label(const char *root, const char *path, const char *label, char *buf, size_t len);
+
+/* The same of root/proc/driver/nvidia/gpus/ADDRESS/information. */
+int facts_gpu_info(const char *root, const char *address, const char *label, char *buf, size_t len);
+
+/* The value of a key in "Key=1;Other=0x2", names without regard to case; false: it is not there. */
+bool facts_registry(const char *list, const char *key, unsigned long *value);
+
+/* Bit i is set when root/proc/kallsyms has names[i] (32 at most). -errno: it cannot be read. */
+int64_t facts_symbols(const char *root, const char *const *names, unsigned int n);
+
+/* Access bits of root/path, 0666 and the like. -errno: it is not there. */
+int facts_mode(const char *root, const char *path);
 
 /* The nvidia-fs module, from root/proc/driver/nvidia-fs. */
 struct facts_nvfs {

@@ -7,16 +7,12 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "facts.h"
 #include "read.h"
 
-#define LINE_ROOM 16384		/* bytes; two paths and two lists of options fit */
 #define OPTION_MAX 128		/* longer ones are paths ("lowerdir=..."): left out */
 
 /* The next field of *line, ended by a NUL; NULL at its end. */
@@ -81,8 +77,8 @@ static int add_options(char *to, size_t len, const char *list)
 	return 0;
 }
 
-/* 1: the line is of this device and *out is filled; 0: it is not; -EPROTO, -EOVERFLOW */
-static int parse(char *line, unsigned int major, unsigned int minor, struct facts_mount *out)
+/* 0: *out is filled; 1: it is another device's; -EPROTO, -EOVERFLOW */
+static int parse(char *line, const unsigned int *want, struct facts_mount *out)
 {
 	char *f[6], *fs, *source, *super, *sep;
 	unsigned int a, b, i;
@@ -95,8 +91,8 @@ static int parse(char *line, unsigned int major, unsigned int minor, struct fact
 	}
 	if (sscanf(f[2], "%u:%u%n", &a, &b, &end) != 2 || f[2][end])
 		return -EPROTO;
-	if (a != major || b != minor)
-		return 0;
+	if (want && (a != want[0] || b != want[1]))
+		return 1;
 	do
 		sep = field(&line);
 	while (sep && strcmp(sep, "-"));
@@ -110,6 +106,8 @@ static int parse(char *line, unsigned int major, unsigned int minor, struct fact
 		source = (char *)"";
 	}
 	memset(out, 0, sizeof(*out));
+	out->major = a;
+	out->minor = b;
 	ret = unescape(fs, out->fs, sizeof(out->fs));
 	if (!ret)
 		ret = add_options(out->options, sizeof(out->options), f[5]);
@@ -120,61 +118,58 @@ static int parse(char *line, unsigned int major, unsigned int minor, struct fact
 	/* these two are for messages: a long one is cut */
 	unescape(source, out->source, sizeof(out->source));
 	unescape(f[4], out->point, sizeof(out->point));
-	return 1;
+	return 0;
 }
 
-/* Reads line after line; the last one of the device is what a look-up by path would find. */
-static int search(int fd, unsigned int major, unsigned int minor, struct facts_mount *out)
-{
-	char buf[LINE_ROOM], *line, *nl;
-	size_t have = 0;
-	int ret = -ENOENT, one;
-	ssize_t n;
+struct search {
+	const unsigned int *want;
+	struct facts_mount *out;
+	int ret;	/* of the last line of the device */
+	int (*each)(void *arg, const struct facts_mount *m);
+	void *arg;
+};
 
-	do {
-		n = read(fd, buf + have, sizeof(buf) - 1 - have);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		have += (size_t)n;
-		if (!n && have)
-			buf[have++] = '\n';
-		for (line = buf; (nl = memchr(line, '\n', have - (size_t)(line - buf)));
-		     line = nl + 1) {
-			*nl = '\0';
-			one = parse(line, major, minor, out);
-			if (one)
-				ret = one < 0 ? one : 0;
-			if (one == -EPROTO)
-				return one;
-		}
-		have -= (size_t)(line - buf);
-		memmove(buf, line, have);
-		if (have == sizeof(buf) - 1)
-			return -EOVERFLOW;
-	} while (n);
-	return ret;
+/* The last line of the device is what a look-up by path would find. */
+static int of_device(void *arg, char *line)
+{
+	struct search *s = arg;
+	int one = parse(line, s->want, s->out);
+
+	if (one <= 0)
+		s->ret = one;
+	return one == -EPROTO ? one : 0;
 }
 
 int facts_mount_find(const char *root, unsigned int major, unsigned int minor,
 		     struct facts_mount *out)
 {
-	char path[PATH_MAX];
-	int fd, ret;
+	const unsigned int want[2] = { major, minor };
+	struct search s = { .want = want, .out = out, .ret = -ENOENT };
+	int ret;
 
 	memset(out, 0, sizeof(*out));
-	ret = facts_join(root, "proc/self/mountinfo", path, sizeof(path));
-	if (ret)
-		return ret;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = search(fd, major, minor, out);
-	close(fd);
+	ret = facts_lines(root, "proc/self/mountinfo", of_device, &s);
+	if (!ret)
+		ret = s.ret;
 	if (ret)
 		memset(out, 0, sizeof(*out));
 	return ret;
+}
+
+static int of_any(void *arg, char *line)
+{
+	struct search *s = arg;
+
+	/* one that does not fit or is no line of the table leaves the others as they are */
+	return parse(line, NULL, s->out) ? 0 : s->each(s->arg, s->out);
+}
+
+int facts_mounts(const char *root, int (*each)(void *arg, const struct facts_mount *m), void *arg)
+{
+	struct facts_mount m;
+	struct search s = { .out = &m, .each = each, .arg = arg };
+
+	return facts_lines(root, "proc/self/mountinfo", of_any, &s);
 }
 
 bool facts_option(const char *options, const char *key, const char *value)

@@ -126,6 +126,8 @@ static int config(const char *root, const char *path, unsigned char *buf)
 		r = facts_join(root, at, full, sizeof(full));
 	if (r)
 		return r;
+	if (facts_seen)
+		facts_seen(root, at, FACTS_LOOK_FILE);
 	fd = open(full, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

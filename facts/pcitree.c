@@ -7,14 +7,11 @@
  *	devices/pci0000:00/0000:00:01.0/0000:01:00.0
  *	        complex    root port    the function
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "facts.h"
 #include "read.h"
@@ -25,38 +22,6 @@
 /* Of the lines of `resource` */
 #define FLAG_MEMORY 0x200
 #define FLAG_PREFETCH 0x2000
-
-/*
- * Calls `each` with the entries of a folder, dots aside, until it returns other than 0. The
- * raw system call, as opendir takes memory of the heap.
- */
-static int entries(const char *root, const char *dir, int (*each)(void *arg, const char *name),
-		   void *arg)
-{
-	_Alignas(struct dirent64) char buf[2048];
-	const struct dirent64 *e;
-	char full[PATH_MAX];
-	ssize_t got = 0, at;
-	int fd, r;
-
-	r = facts_join(root, dir, full, sizeof(full));
-	if (r)
-		return r;
-	fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (!r && (got = getdents64(fd, buf, sizeof(buf))) > 0) {
-		for (at = 0; !r && at < got; at += e->d_reclen) {
-			e = (const struct dirent64 *)(buf + at);
-			if (e->d_name[0] != '.')
-				r = each(arg, e->d_name);
-		}
-	}
-	if (!r && got < 0)
-		r = -errno;
-	close(fd);
-	return r;
-}
 
 static bool is_drive_name(const char *name)
 {
@@ -172,9 +137,9 @@ static int function(void *arg, const char *name)
 	if (!kind_of(t->root, path, class, &p) || (p.kind == FACTS_PCI_NIC && !t->nics))
 		return 0;
 	if (p.kind == FACTS_PCI_NVME && !facts_join(path, "nvme", sub, sizeof(sub)))
-		entries(t->root, sub, take_name, &p);
+		facts_entries(t->root, sub, take_name, &p);
 	if (p.kind == FACTS_PCI_NIC && !facts_join(path, "net", sub, sizeof(sub)))
-		entries(t->root, sub, take_net, &p);
+		facts_entries(t->root, sub, take_net, &p);
 	if (t->n == t->max)
 		return -EOVERFLOW;
 	t->out[t->n++] = p;
@@ -234,7 +199,7 @@ static void prune(struct tree *t)
 
 static int tree(struct tree *t)
 {
-	int r = entries(t->root, FACTS_PCI_DEVICES, function, t);
+	int r = facts_entries(t->root, FACTS_PCI_DEVICES, function, t);
 
 	if (r)
 		return r;
@@ -269,31 +234,92 @@ int facts_pci_numa(const char *root, const char *address)
 	return node;
 }
 
-int facts_pci_bar1(const char *root, const char *address, uint64_t *bytes)
+/* Calls nothing: fills start and bytes of the six BARs, prefetchable or not. */
+static int bars(const char *root, const char *address, uint64_t *start, uint64_t *bytes,
+		bool *prefetch)
 {
-	char path[FACTS_SYSFS_PATH], text[4096], *line = text;
-	unsigned long long start, end, flags;
+	char text[4096], *line = text;
+	unsigned long long from, to, flags;
 	unsigned int i;
 	int r;
 
-	*bytes = 0;
-	if (!facts_is_pci(address))
-		return -EINVAL;
-	r = facts_link(root, FACTS_PCI_DEVICES, address, path, sizeof(path));
-	if (!r)
-		r = facts_read_in(root, path, "resource", text, sizeof(text));
+	r = facts_pci_text(root, address, "resource", text, sizeof(text));
 	if (r < 0)
 		return r;
 	/* the first six lines are the BARs, what follows are others' windows */
 	for (i = 0; i < 6; i++) {
-		if (sscanf(line, "%llx %llx %llx", &start, &end, &flags) != 3)
+		if (sscanf(line, "%llx %llx %llx", &from, &to, &flags) != 3)
 			return -EPROTO;
-		if ((flags & FLAG_MEMORY) && (flags & FLAG_PREFETCH) && end > start &&
-		    end - start + 1 > *bytes)
-			*bytes = end - start + 1;
+		start[i] = bytes[i] = 0;
+		prefetch[i] = flags & FLAG_PREFETCH;
+		if ((flags & FLAG_MEMORY) && to > from) {
+			start[i] = from;
+			bytes[i] = to - from + 1;
+		}
 		line = strchr(line, '\n');
 		if (!line++)
 			return i == 5 ? 0 : -EPROTO;
 	}
 	return 0;
+}
+
+int facts_pci_bar1(const char *root, const char *address, uint64_t *bytes)
+{
+	uint64_t start[6], size[6];
+	bool prefetch[6];
+	unsigned int i;
+	int r;
+
+	*bytes = 0;
+	r = bars(root, address, start, size, prefetch);
+	for (i = 0; !r && i < 6; i++)
+		if (prefetch[i] && size[i] > *bytes)
+			*bytes = size[i];
+	return r;
+}
+
+int facts_pci_bar(const char *root, const char *address, unsigned int bar, uint64_t *start_bus,
+		  uint64_t *bytes)
+{
+	uint64_t start[6], size[6];
+	bool prefetch[6];
+	int r;
+
+	*start_bus = *bytes = 0;
+	if (bar >= 6)
+		return -EINVAL;
+	r = bars(root, address, start, size, prefetch);
+	if (r)
+		return r;
+	*start_bus = start[bar];
+	*bytes = size[bar];
+	return 0;
+}
+
+int facts_pci_text(const char *root, const char *address, const char *name, char *buf, size_t len)
+{
+	char path[FACTS_SYSFS_PATH];
+	int r;
+
+	if (!facts_is_pci(address))
+		return -EINVAL;
+	r = facts_link(root, FACTS_PCI_DEVICES, address, path, sizeof(path));
+	return r ? r : facts_read_in(root, path, name, buf, len);
+}
+
+int facts_pci_target(const char *root, const char *address, const char *name, char *buf,
+		     size_t len)
+{
+	char path[FACTS_SYSFS_PATH], to[FACTS_SYSFS_PATH];
+	int r;
+
+	if (!facts_is_pci(address))
+		return -EINVAL;
+	r = facts_link(root, FACTS_PCI_DEVICES, address, path, sizeof(path));
+	if (!r)
+		r = facts_link(root, path, name, to, sizeof(to));
+	if (r)
+		return r;
+	r = snprintf(buf, len, "%s", facts_base(to));
+	return r < 0 || (size_t)r >= len ? -EOVERFLOW : 0;
 }

@@ -2,6 +2,7 @@
 /*
  * read.c - small files and symbolic links below a root directory.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +12,17 @@
 #include <unistd.h>
 
 #include "read.h"
+
+/* bytes: a line, and as much again to read into; /dev/kmsg wants room for 8 KiB */
+#define LINES_ROOM (2 * FACTS_LINE)
+
+void (*facts_seen)(const char *root, const char *path, enum facts_look how);
+
+static void seen(const char *root, const char *path, enum facts_look how)
+{
+	if (facts_seen)
+		facts_seen(root, path, how);
+}
 
 int facts_join(const char *root, const char *path, char *out, size_t len)
 {
@@ -36,6 +48,7 @@ int facts_read(const char *root, const char *path, char *buf, size_t len)
 	ret = facts_join(root, path, full, sizeof(full));
 	if (ret)
 		return ret;
+	seen(root, path, FACTS_LOOK_FILE);
 	fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
@@ -95,6 +108,7 @@ int facts_link(const char *root, const char *dir, const char *name, char *out, s
 		ret = facts_join(root, path, full, sizeof(full));
 	if (ret)
 		return ret;
+	seen(root, path, FACTS_LOOK_LINK);
 	n = readlink(full, text, sizeof(text) - 1);
 	if (n < 0)
 		return -errno;
@@ -110,8 +124,10 @@ bool facts_there(const char *root, const char *dir, const char *name)
 {
 	char path[FACTS_SYSFS_PATH], full[PATH_MAX];
 
-	return !facts_join(dir, name, path, sizeof(path)) &&
-	       !facts_join(root, path, full, sizeof(full)) && !access(full, F_OK);
+	if (facts_join(dir, name, path, sizeof(path)) || facts_join(root, path, full, sizeof(full)))
+		return false;
+	seen(root, path, FACTS_LOOK_THERE);
+	return !access(full, F_OK);
 }
 
 int facts_read_in(const char *root, const char *dir, const char *name, char *buf, size_t len)
@@ -131,6 +147,92 @@ bool facts_number(const char *root, const char *dir, const char *name, long *out
 	errno = 0;
 	*out = strtol(text, &end, 0);
 	return !errno && !*end;
+}
+
+/* The raw system call, as opendir takes memory of the heap. */
+int facts_entries(const char *root, const char *dir, int (*each)(void *arg, const char *name),
+		  void *arg)
+{
+	_Alignas(struct dirent64) char buf[2048];
+	const struct dirent64 *e;
+	char full[PATH_MAX];
+	ssize_t got = 0, at;
+	int fd, r;
+
+	r = facts_join(root, dir, full, sizeof(full));
+	if (r)
+		return r;
+	seen(root, dir, FACTS_LOOK_DIR);
+	fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (!r && (got = getdents64(fd, buf, sizeof(buf))) > 0) {
+		for (at = 0; !r && at < got; at += e->d_reclen) {
+			e = (const struct dirent64 *)(buf + at);
+			if (e->d_name[0] != '.')
+				r = each(arg, e->d_name);
+		}
+	}
+	if (!r && got < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+/* Hands out the lines in buf, of *have bytes, and keeps what is no whole line yet. */
+static int hand_out(char *buf, size_t *have, int (*each)(void *arg, char *line), void *arg)
+{
+	char *line = buf, *nl;
+	int r = 0;
+
+	while (!r && (nl = memchr(line, '\n', *have - (size_t)(line - buf)))) {
+		*nl = '\0';
+		if (nl - line >= FACTS_LINE)
+			line[FACTS_LINE - 1] = '\0';
+		r = each(arg, line);
+		line = nl + 1;
+	}
+	*have -= (size_t)(line - buf);
+	memmove(buf, line, *have);
+	/* what is too much of a line is dropped */
+	if (*have > FACTS_LINE)
+		*have = FACTS_LINE;
+	return r;
+}
+
+int facts_lines(const char *root, const char *path, int (*each)(void *arg, char *line),
+		void *arg)
+{
+	char buf[LINES_ROOM], full[PATH_MAX];
+	size_t have = 0;
+	ssize_t n = 0;
+	int fd, r;
+
+	r = facts_join(root, path, full, sizeof(full));
+	if (r)
+		return r;
+	seen(root, path, FACTS_LOOK_FILE);
+	fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	while (!r) {
+		n = read(fd, buf + have, sizeof(buf) - 1 - have);
+		/* EPIPE: the kernel's log went on without us */
+		if (n < 0 && (errno == EINTR || errno == EPIPE))
+			continue;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+		r = hand_out(buf, &have, each, arg);
+	}
+	if (!r && n < 0 && errno != EAGAIN)
+		r = -errno;
+	if (!r && have) {
+		buf[have++] = '\n';
+		r = hand_out(buf, &have, each, arg);
+	}
+	close(fd);
+	return r;
 }
 
 static size_t hex(const char *p)

@@ -32,6 +32,34 @@ int facts_read_in(const char *root, const char *dir, const char *name, char *buf
 /* A number of a small file, as sysfs writes them; false: it is not there, or none. */
 bool facts_number(const char *root, const char *dir, const char *name, long *out);
 
+/*
+ * Calls `each` with the entries of a folder, dots aside, until it returns other than 0; returns
+ * that, or -errno.
+ */
+int facts_entries(const char *root, const char *dir, int (*each)(void *arg, const char *name),
+		  void *arg);
+
+/*
+ * The same with the lines of a file of any length, without their ends; what is past
+ * FACTS_LINE - 1 bytes of one is left out. Also of /dev/kmsg, up to its last line.
+ */
+#define FACTS_LINE 16384
+int facts_lines(const char *root, const char *path, int (*each)(void *arg, char *line),
+		void *arg);
+
+/*
+ * Called with every path that is looked at, and how: all that a copy of the tree needs so that
+ * the same questions get the same answers. NULL but in a recorder, which sets it before it asks
+ * anything and is one thread.
+ */
+enum facts_look {
+	FACTS_LOOK_FILE,	/* its content, through a link at its end */
+	FACTS_LOOK_LINK,
+	FACTS_LOOK_THERE,	/* that it is there, and its mode */
+	FACTS_LOOK_DIR,		/* the names in it */
+};
+extern void (*facts_seen)(const char *root, const char *path, enum facts_look how);
+
 /* "0000:01:00.0"; a domain can have more than four digits ("10000:..." behind a VMD). */
 bool facts_is_pci(const char *name);
 
