@@ -15,7 +15,6 @@
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 gdscheck=$t_top/build/host/tools/gdscheck/gdscheck
-[ -x "$gdscheck" ] || gdscheck+=-part
 export LD_LIBRARY_PATH=$t_top/build/host/lib:$t_top/build/host/sim
 as=()
 

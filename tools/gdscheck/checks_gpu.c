@@ -120,7 +120,7 @@ static void bound(const struct gc_machine *m, struct gc_finding *f)
 	}
 	for (i = 0; i < m->gpus; i++) {
 		snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/driver", m->gpu[i].pci->address);
-		if (facts_pci_link(m->root, m->gpu[i].pci->address, "driver", driver,
+		if (facts_pci_target(m->root, m->gpu[i].pci->address, "driver", driver,
 				   sizeof(driver)))
 			snprintf(driver, sizeof(driver), "none");
 		gc_seen(f, path, "%s", driver);

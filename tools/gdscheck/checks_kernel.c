@@ -63,7 +63,7 @@ static int group_type(const struct gc_machine *m, const char *address, char *pat
 		      char *type, size_t len)
 {
 	char group[FACTS_NAME];
-	int r = facts_pci_link(m->root, address, "iommu_group", group, sizeof(group));
+	int r = facts_pci_target(m->root, address, "iommu_group", group, sizeof(group));
 
 	if (r)
 		return r;

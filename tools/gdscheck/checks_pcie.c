@@ -28,8 +28,9 @@ static bool has_pair(const struct gc_machine *m, struct gc_finding *f)
 static void acs(const struct gc_machine *m, struct gc_finding *f)
 {
 	const struct gc_pair *p;
-	unsigned int i, control;
+	struct facts_pci_acs acs;
 	bool unknown = false;
+	unsigned int i;
 
 	if (!has_pair(m, f))
 		return;
@@ -38,10 +39,10 @@ static void acs(const struct gc_machine *m, struct gc_finding *f)
 		unknown |= p->way.acs_unknown;
 		if (p->way.kind != FACTS_WAY_REDIRECT)
 			continue;
-		facts_pci_acs(m->root, p->way.at, &control);
+		facts_pci_acs(m->root, p->way.at, &acs);
 		gc_say(f, GC_WARN, "ACS of %s sends the bytes between GPU %s and drive %s up to the host bridge",
 		       p->way.at, p->gpu->pci->address, p->drive->address);
-		gc_seen(f, "sys/bus/pci/devices", "%s/config: ACS control 0x%02x", p->way.at, control);
+		gc_seen(f, "sys/bus/pci/devices", "%s/config: ACS control 0x%02x", p->way.at, acs.on);
 		gc_remedy(f, "switch ACS off in the BIOS, or boot with pci=disable_acs_redir=%s (it takes isolation away)",
 			  p->way.at);
 		return;

@@ -225,7 +225,7 @@ static void nearest(struct gc_machine *m, struct gc_pair *p, bool any)
 	for (i = 0; i < m->npci; i++) {
 		if (m->pci[i].kind != FACTS_PCI_NVME || !counts(m, &m->pci[i], any))
 			continue;
-		facts_pci_way(m->root, m->pci, m->npci, p->gpu->pci, &m->pci[i], &way);
+		facts_way(m->root, m->pci, m->npci, p->gpu->pci, &m->pci[i], &way);
 		if (p->drive && way.kind >= p->way.kind)
 			continue;
 		p->drive = &m->pci[i];

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain.h"
 #include "gdscheck.h"
+#include "prove.h"
+#include "topology.h"
 
 #ifndef GDSCHECK_VERSION
 #define GDSCHECK_VERSION "unknown"
@@ -72,6 +75,42 @@ static int do_record(const struct options *o, const char *arg)
 	return gc_record(o->root, arg, stdout);
 }
 
+static int do_prove(const struct options *o, const char *arg)
+{
+	return gc_prove(arg, o->json, stdout);
+}
+
+static int do_topology(const struct options *o, const char *arg)
+{
+	return gc_topology(o->root, stdout);
+}
+
+static int do_svg(const struct options *o, const char *arg)
+{
+	return gc_topology_svg(o->root, arg);
+}
+
+static int do_explain_error(const struct options *o, const char *arg)
+{
+	return gc_explain_error(arg, stdout);
+}
+
+static int do_explain_log(const struct options *o, const char *arg)
+{
+	FILE *f = strcmp(arg, "-") ? fopen(arg, "re") : stdin;
+	int status;
+
+	if (!f) {
+		fprintf(stderr, "gdscheck: %s: %s: give a kernel log or a cufile.log, or - for standard input\n",
+			arg, strerror(errno));
+		return EXPLAIN_EXIT_READ;
+	}
+	status = gc_explain_log(f, stdout);
+	if (f != stdin)
+		fclose(f);
+	return status;
+}
+
 static int do_help(const struct options *o, const char *arg);
 
 static const struct command {
@@ -82,6 +121,11 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ 256, "doctor", NULL, do_doctor, "judge this machine (so it does without options)" },
+	{ 258, "prove", "PATH", do_prove, "move bytes there each way, and tell who moved them" },
+	{ 259, "topology", NULL, do_topology, "GPUs, drives and NICs, and what is between them" },
+	{ 260, "svg", "FILE", do_svg, "the same as a picture" },
+	{ 261, "explain-error", "CODE", do_explain_error, "-22, 5008, 205, EINVAL, R-FS-TYPE: causes and next steps" },
+	{ 262, "explain-log", "FILE", do_explain_log, "the lines of a kernel log or cufile.log; - reads standard input" },
 	{ 'p', "platform", NULL, do_platform, "what the stack is capable of, for scripts" },
 	{ 'f', "file", "FILE", do_file, "register FILE and read 4 KiB of it into each GPU" },
 	{ 'v', "version", NULL, do_versions, "versions of the library and of nvidia-fs" },
@@ -99,8 +143,8 @@ static const struct {
 	const char *name, *arg, *help;
 } modifiers[] = {
 	{ 'a', "all", NULL, "the doctor: also what was skipped, and notes" },
-	{ JSON, "json", NULL, "the doctor: for programs" },
-	{ ROOT, "root", "DIR", "the doctor, --record: the recorded machine in DIR" },
+	{ JSON, "json", NULL, "the doctor, --prove: for programs" },
+	{ ROOT, "root", "DIR", "the doctor, --record, --topology, --svg: the recorded machine in DIR" },
 };
 
 #define MODIFIERS (sizeof(modifiers) / sizeof(modifiers[0]))
@@ -121,6 +165,8 @@ static int do_help(const struct options *o, const char *arg)
 
 	puts("usage: gdscheck [--doctor] [-a] [--json] [--root DIR] [FILE...]\n"
 	     "       gdscheck -p | -f FILE | -v | -V | --record FILE\n"
+	     "       gdscheck --prove PATH [--json] | --topology | --svg FILE\n"
+	     "       gdscheck --explain-error CODE | --explain-log FILE\n"
 	     "\n"
 	     "What works here, why not, and what to do. FILE...: the doctor judges these files or\n"
 	     "folders instead of all file systems on NVMe drives.\n");
@@ -130,6 +176,8 @@ static int do_help(const struct options *o, const char *arg)
 		help_row(modifiers[i].opt, modifiers[i].name, modifiers[i].arg, modifiers[i].help);
 	puts("\nexit status: 0 all is well; 1 an error, or -p and -f: verification failed; 2 wrong usage;\n"
 	     "3 the doctor warns; 4 something keeps bytes from going direct\n"
+	     "--prove: 0 seen going direct; 3 right, not direct; 4 data was wrong; 5 a request failed\n"
+	     "--explain-*: 0 known; 1 unknown; 2 cannot be read\n"
 	     "OpenGDS " GDSCHECK_VERSION);
 	return GC_EXIT_OK;
 }
@@ -179,8 +227,11 @@ static const char *misplaced(const struct command *c, const struct options *o)
 {
 	if (c->run == do_doctor || c->run == do_help)
 		return NULL;
-	return o->json ? "--json" : o->all ? "--all" : o->paths ? o->path[0] :
-	       o->root[0] && c->run != do_record ? "--root" : NULL;
+	if (o->json && c->run != do_prove)
+		return "--json";
+	if (o->root[0] && c->run != do_record && c->run != do_topology && c->run != do_svg)
+		return "--root";
+	return o->all ? "--all" : o->paths ? o->path[0] : NULL;
 }
 
 /* One after the other, in the order that they were asked for; the first failure is the status. */

@@ -245,7 +245,7 @@ static const char *iommu(const char *address)
 {
 	char group[FACTS_NAME], path[FACTS_PATH], type[FACTS_NAME];
 
-	if (!address[0] || facts_pci_link("", address, "iommu_group", group, sizeof(group)))
+	if (!address[0] || facts_pci_target("", address, "iommu_group", group, sizeof(group)))
 		return "Disabled";
 	snprintf(path, sizeof(path), "sys/kernel/iommu_groups/%s/type", group);
 	if (facts_read("", path, type, sizeof(type)) < 0)
