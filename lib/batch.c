@@ -109,17 +109,9 @@ static struct entry *take_done(struct batch *b)
 /* Inside driver_enter(). */
 static ssize_t perform(struct entry *e)
 {
-	struct ogds_report rep = OGDS_REPORT_INIT;
-	ssize_t r;
-
 	if (e->bad_opcode)
 		return -EINVAL;
-	r = rw_run(e->op, e->file, e->base, e->size, e->off, e->buf_off, false);
-	if (stats_begin()) {
-		ogds_last_io(&rep);
-		stats_batch_entry(e->op, &rep, r < 0);
-	}
-	return r;
+	return rw_run(e->op, e->file, e->base, e->size, e->off, e->buf_off, false);
 }
 
 /* b->lock held. The entry is over with r. */

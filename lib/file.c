@@ -63,6 +63,7 @@ void file_put(struct file *f)
 	if (atomic_fetch_sub(&f->refs, 1) != 1)
 		return;
 	close_own(f);
+	stats_file_gone(f);
 	pthread_mutex_destroy(&f->sum_lock);
 	if (f->user)
 		user_fs_free(f->user);

@@ -5,7 +5,7 @@
  * The library keeps up to two descriptors of its own on each file, one with O_DIRECT and
  * one without, opened anew so that the caller's flags and offset are never touched and the
  * caller may close his. All members are final after registration but `refs`, `strict`,
- * `refused`, `said` and `cache_tells` (atomics).
+ * `refused`, `said`, `stats_row` and `cache_tells` (atomics).
  */
 #ifndef FILE_H
 #define FILE_H
@@ -44,6 +44,7 @@ struct file {
 	atomic_bool strict;
 	atomic_uint refused;	/* a reason learnt from a request, or 0 */
 	_Atomic uint64_t said;	/* bit n: reason n stands in the log */
+	atomic_uint stats_row;	/* its row in the statistics + 1; 0: none yet */
 	atomic_uint cache_tells; /* file_io.c: whether the kernel tells what of it is cached */
 	pthread_mutex_t sum_lock;
 	struct ogds_report sum;	/* of batch and stream requests, see ogds_handle_io(); sum_lock */

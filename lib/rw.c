@@ -285,14 +285,19 @@ static uint64_t run_route(struct request *rq, unsigned int route, const struct o
 {
 	bool measured = rq->bar && size >= WAY_MEASURED && !rq->by_drive &&
 			(route == OGDS_ROUTE_BAR || route == OGDS_ROUTE_BOUNCE);
-	uint64_t n = 0, began = measured ? os->now_ns() : 0;
+	uint64_t n = 0, began = measured || rq->spent ? os->now_ns() : 0, ns = 0;
 	struct facts_nvfs v;
 	ssize_t r;
 
 	r = route_table[route]->run(rq, q->file_off + done, size, va + done, &n);
+	if (began)
+		ns = os->now_ns() - began;
 	if (measured && n == size)
-		way_took(&rq->dev->ways, route == OGDS_ROUTE_BAR ? WAY_STORE : WAY_COPY, size,
-			 os->now_ns() - began);
+		way_took(&rq->dev->ways, route == OGDS_ROUTE_BAR ? WAY_STORE : WAY_COPY, size, ns);
+	if (rq->spent) {
+		rq->spent->ns[route] += ns;
+		rq->spent->failed |= (unsigned int)(r < 0) << route;
+	}
 	probe_piece(rq, route, q->file_off + done, size, va + done, r < 0 && !n ? r : (int64_t)n);
 	count(&last, route, q->file_off + done, n, reason);
 	if (route_table[route]->direct && n) {
@@ -343,8 +348,11 @@ static uint64_t run_piece(struct request *rq, const struct plan *p, const struct
 		if ((why == REASON_HOLE || why == REASON_FS_CPU) && left > STEP)
 			left = STEP;
 		if (why != REASON_PIN_LIMIT && why != REASON_PIN_FAILED &&
-		    why != REASON_NO_STAGING)
+		    why != REASON_NO_STAGING) {
 			last.retried += left;
+			if (rq->spent)
+				rq->spent->retried[q->route] += left;
+		}
 		PROBE5(cufio_px_io_retry, rq->file->user_fd, q->file_off + done, left, failed,
 		       rq->dev->index);
 		n = run_route(rq, OGDS_ROUTE_BOUNCE, q, done, left, va, why, err);
@@ -477,12 +485,21 @@ static ssize_t on_file(struct request *rq, uint64_t base, size_t size, int64_t o
 	return r;
 }
 
-/* At the end of a request, which began then (stats_begin). */
-static void account(const struct request *rq, uint64_t began, bool failed)
+/* Before a request that will be counted: stats_on(). */
+static void count_from_now(struct request *rq, struct stats_spent *spent)
 {
-	if (began)
-		stats_io(rq->op, &last, rq->dev ? rq->dev->index : -1, os->now_ns() - began,
-			 failed);
+	memset(spent, 0, sizeof(*spent));
+	rq->began = os->now_ns();
+	rq->spent = spent;
+}
+
+/* At the end of a request; `how`: as what it counts. */
+static void account(const struct request *rq, void (*how)(const struct stats_done *d), bool failed)
+{
+	how(&(struct stats_done){
+		.op = rq->op, .rep = &last, .spent = rq->spent, .file = rq->file,
+		.dev = rq->dev ? rq->dev->index : -1, .ns = os->now_ns() - rq->began,
+		.failed = failed });
 }
 
 /* The report of a request that nobody's thread did: added to those of its file. */
@@ -516,13 +533,16 @@ ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, i
 	       int64_t buf_off, bool deferred)
 {
 	struct request rq = { .op = op, .file = file, .deferred = deferred };
-	/* an entry of a batch is counted by the batch */
-	uint64_t began = deferred ? stats_begin() : 0;
+	struct stats_spent spent;
 	ssize_t r;
 
 	begin(op);
+	if (stats_on())
+		count_from_now(&rq, &spent);
 	r = note(on_file(&rq, base, size, off, buf_off));
-	account(&rq, began, r < 0);
+	/* what is not a stream's is an entry of a batch */
+	if (rq.spent)
+		account(&rq, deferred ? stats_io : stats_batch_entry, r < 0);
 	add_up(file);
 	return r;
 }
@@ -552,7 +572,7 @@ static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t
 		       int64_t buf_off)
 {
 	struct request rq = { .op = op };
-	uint64_t began;
+	struct stats_spent spent;
 	ssize_t r;
 
 	if (!fh || !base) {
@@ -563,9 +583,11 @@ static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t
 	r = enter_file(op, fh, &rq.file);
 	if (r)
 		return r;
-	began = stats_begin();
+	if (stats_on())
+		count_from_now(&rq, &spent);
 	r = on_file(&rq, base, size, off, buf_off);
-	account(&rq, began, r < 0);
+	if (rq.spent)
+		account(&rq, stats_io, r < 0);
 	file_return(rq.file);
 	driver_leave();
 	return r;
@@ -576,8 +598,8 @@ static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *i
 		      int64_t off, unsigned int flags)
 {
 	struct request rq = { .op = op };
+	struct stats_spent spent;
 	size_t i, total = 0;
-	uint64_t began;
 	ssize_t r;
 
 	if (!fh || (n && !iov) || flags) {
@@ -588,7 +610,8 @@ static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *i
 	r = enter_file(op, fh, &rq.file);
 	if (r)
 		return r;
-	began = stats_begin();
+	if (stats_on())
+		count_from_now(&rq, &spent);
 	for (i = 0; i < n && r >= 0; i++) {
 		if (!iov[i].len)
 			continue;
@@ -604,7 +627,8 @@ static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *i
 		if (r >= 0 && (size_t)r < iov[i].len)
 			break;
 	}
-	account(&rq, began, r < 0 && !total);
+	if (rq.spent)
+		account(&rq, stats_io, r < 0 && !total);
 	file_return(rq.file);
 	driver_leave();
 	return r < 0 && !total ? r : (ssize_t)total;

@@ -9,6 +9,7 @@
 #include "device.h"
 #include "file.h"
 #include "plan.h"
+#include "stats.h"
 
 /* Belongs to the calling thread while the request runs. */
 struct request {
@@ -21,6 +22,8 @@ struct request {
 	bool deferred;		/* see rw_run() */
 	struct bar *bar;	/* reads: how the CPU sees the memory; NULL: it does not */
 	bool bar_held;		/* of an unregistered allocation: to be put */
+	uint64_t began;		/* ns; of no meaning without `spent` */
+	struct stats_spent *spent;	/* NULL: it is not counted */
 	bool by_drive;		/* not small, and not from the page cache: see file_by_drive() */
 };
 

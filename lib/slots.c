@@ -13,6 +13,7 @@
 #include "log.h"
 #include "os.h"
 #include "slots.h"
+#include "stats.h"
 
 #define STREAMS 16			/* of a device: threads do not meet in one */
 #define IDLE_NS ((uint64_t)10000000000)	/* memory that is unused for so long goes back */
@@ -30,6 +31,7 @@ static struct {
 	pthread_cond_t given;
 	struct slot *idle;
 	unsigned int made, going;	/* going: of made, those that are being given back */
+	unsigned int lent[GPU_MAX];	/* by device */
 	unsigned int cap;	/* of all; 0: SLOTS_MOST for each device in use. Final, as bytes */
 	size_t bytes;
 	uint64_t no_more_until;	/* ns; one could not be made */
@@ -168,7 +170,7 @@ static struct slot *make(struct device *d, int *r)
 	*r = 0;
 	if (!s)
 		return NULL;
-	s->dev = -1;
+	s->dev = s->lent = -1;
 	near = os->memory_near(d->node, &was);
 	*r = gpu->host_alloc(d->ctx, slots.bytes, &host);
 	if (near)
@@ -182,19 +184,31 @@ static struct slot *make(struct device *d, int *r)
 	return s;
 }
 
+/* slots.lock held. One more, or one less, is taken for this device. */
+static void lend(int dev, int more, bool waited)
+{
+	struct stats_area *a = stats_show();
+
+	slots.lent[dev] += more;
+	if (a)
+		stats_pool(a->host, dev, slots.bytes, slots.made, slots.lent[dev], waited);
+}
+
 static void put(struct slot *s)
 {
 	s->next = slots.idle;
 	slots.idle = s;
 }
 
-/* It was counted, and could not be made: how many there are without it. */
-static unsigned int not_made(void)
+/* It was counted (and lent, lent >= 0), and could not be made: how many there are without it. */
+static unsigned int not_made(int lent)
 {
 	unsigned int left;
 
 	pthread_mutex_lock(&slots.lock);
 	left = --slots.made;
+	if (lent >= 0)
+		lend(lent, -1, false);
 	slots.no_more_until = os->now_ns() + RETRY_NS;
 	pthread_cond_broadcast(&slots.given);
 	pthread_mutex_unlock(&slots.lock);
@@ -217,7 +231,7 @@ static struct slot *take_new(struct device *d, bool *others, int *err)
 	s = make(d, &r);
 	if (s)
 		return s;
-	*others = not_made();
+	*others = not_made(d->index);
 	if (*others)
 		log_notice("cuMemHostAlloc of %zu bytes: %s: going on with what there is; free host memory, or raise the memory limit",
 			   slots.bytes, r ? gpu->error(r) : "ENOMEM");
@@ -231,7 +245,7 @@ static struct slot *take_new(struct device *d, bool *others, int *err)
 struct slot *slot_take(struct device *d, unsigned int may, int *err)
 {
 	struct slot *s;
-	bool fresh = false, others;
+	bool fresh = false, others, waited = false;
 	int r;
 
 	*err = 0;
@@ -245,8 +259,11 @@ again:
 		if (s || fresh || !(may & SLOT_MAY_WAIT))
 			break;
 		pthread_cond_wait(&slots.given, &slots.lock);
+		waited = true;
 	}
 	slots.made += fresh;
+	if (s || fresh)
+		lend(d->index, 1, waited);
 	pthread_mutex_unlock(&slots.lock);
 	if (fresh) {
 		s = take_new(d, &others, err);
@@ -255,6 +272,8 @@ again:
 			goto again;
 		}
 	}
+	if (s)
+		s->lent = d->index;
 	if (!s || s->dev == d->index)
 		return s;
 	r = attach(s, d, may & SLOT_MAY_MAKE);
@@ -270,6 +289,9 @@ void slot_give(struct slot *s)
 	s->since = os->now_ns();
 	pthread_mutex_lock(&slots.lock);
 	put(s);
+	if (s->lent >= 0)
+		lend(s->lent, -1, false);
+	s->lent = -1;
 	pthread_cond_broadcast(&slots.given);
 	pthread_mutex_unlock(&slots.lock);
 }
@@ -289,7 +311,7 @@ void slots_grow(struct device *d, unsigned int n)
 		return;
 	s = make(d, &r);
 	if (!s) {
-		not_made();
+		not_made(-1);
 		return;
 	}
 	/* one that cannot be attached is kept all the same: its taker tries again */

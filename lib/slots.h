@@ -38,6 +38,7 @@ struct slot {
 	struct gpu_event mark;	/* for the holder; of the device's context */
 	struct gpu_stream *s;	/* shared: wait for the mark, not for all of it */
 	int dev;		/* index of the device; -1: of none, without a mark */
+	int lent;		/* index of the device that it is taken for; -1: of none */
 	uint64_t since;		/* ns; when it was given back */
 	struct slot *next;	/* of the idle ones */
 };

@@ -10,6 +10,7 @@
 #include "gpu.h"
 #include "log.h"
 #include "staged.h"
+#include "stats.h"
 
 #define GPU_PAGE ((uint64_t)65536)
 
@@ -190,10 +191,21 @@ unsigned int staging_reason(struct staging *s)
 	return r;
 }
 
+/* s->lock held. Slots more or less are used now. */
+static void tell(struct staging *s, int more, bool waited)
+{
+	struct stats_area *a = stats_show();
+
+	s->used += more;
+	if (a)
+		stats_pool(a->staged, s->dev->index, SLOT_BYTES, s->bytes / SLOT_BYTES, s->used,
+			   waited);
+}
+
 int staging_take(struct staging *s, size_t want, bool wait, struct stage *out)
 {
 	unsigned int slots = (want + SLOT_BYTES - 1) / SLOT_BYTES;
-	bool tried = false;
+	bool tried = false, waited = false;
 
 	if (slots > slab_slots())
 		slots = slab_slots();
@@ -211,8 +223,10 @@ int staging_take(struct staging *s, size_t want, bool wait, struct stage *out)
 		}
 		pthread_cond_wait(&s->given, &s->lock);
 		tried = false;
+		waited = true;
 	}
 	out->slab->used |= ((1u << out->n) - 1) << out->first;
+	tell(s, out->n, waited);
 	pthread_mutex_unlock(&s->lock);
 	out->va = out->slab->va + out->first * SLOT_BYTES;
 	out->size = out->n * SLOT_BYTES;
@@ -223,6 +237,7 @@ void staging_give(struct staging *s, struct stage *st)
 {
 	pthread_mutex_lock(&s->lock);
 	st->slab->used &= ~(((1u << st->n) - 1) << st->first);
+	tell(s, -(int)st->n, false);
 	pthread_cond_broadcast(&s->given);
 	pthread_mutex_unlock(&s->lock);
 }

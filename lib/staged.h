@@ -46,6 +46,7 @@ struct staging {
 	unsigned int slabs;
 	bool growing;
 	size_t bytes;		/* in all slabs */
+	unsigned int used;	/* slots in all slabs */
 	/*
 	 * Allocations that could not be pinned, by slots; 0: none. They wait for the next try or
 	 * the close: a free waits for all that runs on the GPU, and what runs may wait for us.

@@ -2,6 +2,7 @@
 /* stats.c - cuFileStats*, cuFileGetStats*: what is counted, and who asks. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +11,8 @@
 #include "errmap.h"
 #include "gpu.h"
 #include "log.h"
-#include "stats.h"
+#include "stats_rows.h"
+#include "stats_text.h"
 
 /*
  * lock: guards level, kept, running, shared, and the making of the area; taken before any lock
@@ -52,17 +54,6 @@ static unsigned int my_slot(void)
 	return mine - 1;
 }
 
-/* Release: a reader of another process that sees one of these sees the odd seq as well. */
-static void put(uint64_t *word, uint64_t value)
-{
-	__atomic_store_n(word, value, __ATOMIC_RELEASE);
-}
-
-static void add(uint64_t *word, uint64_t value)
-{
-	put(word, *word + value);
-}
-
 /* False: nothing is collected. */
 static bool begin(struct update *u)
 {
@@ -76,13 +67,13 @@ static bool begin(struct update *u)
 		return false;
 	}
 	u->s = &st.area->shard[u->slot];
-	add(&u->s->seq, 1);
+	stats_add(&u->s->seq, 1);
 	return true;
 }
 
 static void end(struct update *u)
 {
-	add(&u->s->seq, 1);
+	stats_add(&u->s->seq, 1);
 	pthread_mutex_unlock(&shard[u->slot].lock);
 }
 
@@ -93,7 +84,7 @@ static struct stats_gpu *gpu_of(struct update *u, int dev)
 
 static void count(struct update *u, enum stats_what what, uint64_t n, bool ok)
 {
-	add(ok ? &u->s->ok[what] : &u->s->err[what], n);
+	stats_add(ok ? &u->s->ok[what] : &u->s->err[what], n);
 }
 
 static uint64_t bytes_of(const struct ogds_report *rep)
@@ -106,53 +97,52 @@ static uint64_t bytes_of(const struct ogds_report *rep)
 	return n;
 }
 
-/* 0: below 4 KiB; each one twice as far */
-static unsigned int bucket(uint64_t bytes)
-{
-	unsigned int i = 0;
-
-	while (i < STATS_BUCKETS - 1 && bytes >= (uint64_t)4096 << i)
-		i++;
-	return i;
-}
-
 static void count_way(struct stats_gpu_way *w, const struct ogds_report *rep, uint64_t bytes,
 		      uint64_t ns, bool failed)
 {
 	bool p2p = rep->bytes[OGDS_ROUTE_P2PDMA];
 	bool nvfs = rep->bytes[OGDS_ROUTE_NVFS] || rep->bytes[OGDS_ROUTE_STAGED];
 
-	add(&w->n, 1);
+	stats_add(&w->n, 1);
 	if (failed) {
-		add(&w->err, 1);
+		stats_add(&w->err, 1);
 		return;
 	}
-	add(&w->p2p, p2p);
-	add(&w->nvfs, nvfs);
-	add(&w->posix, !p2p && !nvfs);
-	add(&w->unaligned, rep->edge_bytes != 0);
-	add(&w->bytes, bytes);
-	add(&w->ns, ns);
+	stats_add(&w->p2p, p2p);
+	stats_add(&w->nvfs, nvfs);
+	stats_add(&w->posix, !p2p && !nvfs);
+	stats_add(&w->unaligned, rep->edge_bytes != 0);
+	stats_add(&w->bytes, bytes);
+	stats_add(&w->ns, ns);
 }
 
-void stats_io(enum ogds_op op, const struct ogds_report *rep, int dev, uint64_t ns, bool failed)
+/* Its row; of no meaning below level 3, which looks at it alone. */
+static unsigned int row_of(struct file *f)
 {
-	uint64_t bytes = bytes_of(rep);
+	return atomic_load_explicit(&stats_gate, memory_order_acquire) >= 3 ? stats_rows_file(f) :
+									      STATS_FILES;
+}
+
+void stats_io(const struct stats_done *d)
+{
+	uint64_t bytes = bytes_of(d->rep);
+	unsigned int row = row_of(d->file);
 	struct stats_gpu *g;
 	struct update u;
 
 	if (!begin(&u))
 		return;
-	count(&u, op == OGDS_OP_READ ? STATS_READ : STATS_WRITE, 1, !failed);
-	if (!failed) {
-		add(&u.s->bytes[op], bytes);
-		add(&u.s->ns[op], ns);
+	count(&u, d->op == OGDS_OP_READ ? STATS_READ : STATS_WRITE, 1, !d->failed);
+	if (!d->failed) {
+		stats_add(&u.s->bytes[d->op], bytes);
+		stats_add(&u.s->ns[d->op], d->ns);
 		if (u.level >= 2)
-			add(&u.s->hist[op][bucket(bytes)], 1);
+			stats_add(&u.s->hist[d->op][stats_bucket(bytes)], 1);
 	}
-	g = gpu_of(&u, dev);
+	g = gpu_of(&u, d->dev);
 	if (g)
-		count_way(&g->way[op], rep, bytes, ns, failed);
+		count_way(&g->way[d->op], d->rep, bytes, d->ns, d->failed);
+	stats_rows_count(&st.area->rows[u.slot], u.level, d, row);
 	end(&u);
 }
 
@@ -176,10 +166,10 @@ void stats_register(int dev, size_t size, bool ok)
 	count(&u, STATS_BUFFER_REGISTER, 1, ok);
 	g = gpu_of(&u, dev);
 	if (g && ok) {
-		add(&g->registered, 1);
-		add(&g->register_bytes, size);
+		stats_add(&g->registered, 1);
+		stats_add(&g->register_bytes, size);
 	} else if (g) {
-		add(&g->register_errors, 1);
+		stats_add(&g->register_errors, 1);
 	}
 	end(&u);
 }
@@ -194,8 +184,8 @@ void stats_deregister(int dev, size_t size, bool ok)
 	count(&u, STATS_BUFFER_DEREGISTER, 1, ok);
 	g = gpu_of(&u, dev);
 	if (g && ok) {
-		add(&g->deregistered, 1);
-		add(&g->register_bytes, -(uint64_t)size);
+		stats_add(&g->deregistered, 1);
+		stats_add(&g->register_bytes, -(uint64_t)size);
 	}
 	end(&u);
 }
@@ -210,24 +200,26 @@ void stats_batch_submit(unsigned int n, uint64_t ns, bool ok)
 	count(&u, STATS_BATCH_TOTAL_SUBMIT, 1, ok);
 	if (ok) {
 		count(&u, STATS_BATCH_ENQUEUED, n, true);
-		add(&u.s->batch_submit_ns, ns);
+		stats_add(&u.s->batch_submit_ns, ns);
 	}
 	end(&u);
 }
 
-void stats_batch_entry(enum ogds_op op, const struct ogds_report *rep, bool failed)
+void stats_batch_entry(const struct stats_done *d)
 {
-	bool direct = rep->bytes[OGDS_ROUTE_NVFS] || rep->bytes[OGDS_ROUTE_P2PDMA] ||
-		      rep->bytes[OGDS_ROUTE_STAGED];
+	bool direct = d->rep->bytes[OGDS_ROUTE_NVFS] || d->rep->bytes[OGDS_ROUTE_P2PDMA] ||
+		      d->rep->bytes[OGDS_ROUTE_STAGED];
+	unsigned int row = row_of(d->file);
 	struct update u;
 
 	if (!begin(&u))
 		return;
-	count(&u, STATS_BATCH_PROCESSED, 1, !failed);
+	count(&u, STATS_BATCH_PROCESSED, 1, !d->failed);
 	if (!direct)
-		count(&u, STATS_BATCH_POSIX_PROCESSED, 1, !failed);
-	if (!failed)
-		add(&u.s->batch_bytes[op], bytes_of(rep));
+		count(&u, STATS_BATCH_POSIX_PROCESSED, 1, !d->failed);
+	if (!d->failed)
+		stats_add(&u.s->batch_bytes[d->op], bytes_of(d->rep));
+	stats_rows_count(&st.area->rows[u.slot], u.level, d, row);
 	end(&u);
 }
 
@@ -239,7 +231,7 @@ void stats_batch_complete(uint64_t read_bytes, uint64_t write_bytes, uint64_t ns
 		return;
 	count(&u, STATS_BATCH_COMPLETE, 1, ok);
 	if (ok)
-		add(&u.s->batch_complete_ns, ns);
+		stats_add(&u.s->batch_complete_ns, ns);
 	__atomic_store_n(&st.area->last_batch_bytes[0], read_bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&st.area->last_batch_bytes[1], write_bytes, __ATOMIC_RELAXED);
 	end(&u);
@@ -247,7 +239,7 @@ void stats_batch_complete(uint64_t read_bytes, uint64_t write_bytes, uint64_t ns
 
 /* -- control. st.lock is held -- */
 
-static void lock_all(void)
+void stats_lock_all(void)
 {
 	unsigned int i;
 
@@ -255,7 +247,7 @@ static void lock_all(void)
 		pthread_mutex_lock(&shard[i].lock);
 }
 
-static void unlock_all(void)
+void stats_unlock_all(void)
 {
 	unsigned int i;
 
@@ -267,10 +259,10 @@ static void set_clock(uint64_t run_ns, uint64_t since_ns)
 {
 	struct stats_area *a = st.area;
 
-	add(&a->seq, 1);
-	put(&a->run_ns, run_ns);
-	put(&a->since_ns, since_ns);
-	add(&a->seq, 1);
+	stats_add(&a->seq, 1);
+	stats_put(&a->run_ns, run_ns);
+	stats_put(&a->since_ns, since_ns);
+	stats_add(&a->seq, 1);
 }
 
 /* Brings gate and clock to what level and running say. */
@@ -282,15 +274,15 @@ static void update_gate(void)
 
 	if (!a)
 		return;
-	put(&a->level, st.level);
+	stats_put(&a->level, st.level);
 	if (gate && !a->since_ns)
 		set_clock(a->run_ns, now);
 	else if (!gate && a->since_ns)
 		set_clock(a->run_ns + now - a->since_ns, 0);
 	atomic_store_explicit(&stats_gate, gate, memory_order_release);
 	/* who passed the gate before is done after this */
-	lock_all();
-	unlock_all();
+	stats_lock_all();
+	stats_unlock_all();
 }
 
 static int make_area(void)
@@ -313,6 +305,10 @@ static int make_area(void)
 	a->version = STATS_SHM_VERSION;
 	a->size = sizeof(*a);
 	a->pid = getpid();
+	a->started = stats_started(a->pid);
+	a->routes = OGDS_ROUTES;
+	for (i = 0; i < OGDS_ROUTES; i++)
+		snprintf(a->route_name[i], STATS_ROUTE_NAME, "%s", ogds_route_name(i));
 	a->gpus = gpu->count() < STATS_GPUS ? gpu->count() : STATS_GPUS;
 	for (i = 0; i < a->gpus; i++) {
 		r = gpu->uuid(i, a->uuid[i]);
@@ -320,8 +316,9 @@ static int make_area(void)
 			log_warn("statistics: GPU %u: cuDeviceGetUuid: %s: it has none in them", i,
 				 gpu->error(r));
 	}
-	put(&a->magic, STATS_SHM_MAGIC);
+	stats_put(&a->magic, STATS_SHM_MAGIC);
 	st.area = a;
+	stats_rows_publish(a);
 	return 0;
 }
 
@@ -341,9 +338,9 @@ static int set_level(int level)
 
 static void snapshot(CUfileStatsLevel3_t *out)
 {
-	lock_all();
+	stats_lock_all();
 	stats_area_read(st.area, os->now_ns(), out);
-	unlock_all();
+	stats_unlock_all();
 }
 
 void stats_open(size_t level)
@@ -354,31 +351,17 @@ void stats_open(size_t level)
 	pthread_mutex_unlock(&st.lock);
 }
 
+static void say_line(void *arg, const char *text)
+{
+	log_info("%s", text);
+}
+
 static void say_table(void)
 {
-	static const char *const name[] = {
-		[STATS_READ] = "Read", [STATS_WRITE] = "Write",
-		[STATS_HANDLE_REGISTER] = "HandleRegister",
-		[STATS_HANDLE_DEREGISTER] = "HandleDeregister",
-		[STATS_BUFFER_REGISTER] = "BufRegister",
-		[STATS_BUFFER_DEREGISTER] = "BufDeregister",
-	};
 	CUfileStatsLevel3_t all;
-	const CUfileStatsLevel1_t *l = &all.detailed.basic;
-	const CUfileOpCounter_t *c = &l->read_ops;
-	size_t i;
 
 	snapshot(&all);
-	log_info("GLOBAL STATS:");
-	for (i = 0; i < sizeof(name) / sizeof(name[0]); i++)
-		log_info("%s: ok = %llu err = %llu", name[i], (unsigned long long)c[i].ok,
-			 (unsigned long long)c[i].err);
-	log_info("Total Read Size (MiB): %llu", (unsigned long long)l->read_bytes >> 20);
-	log_info("Read BandWidth (GiB/s): %g", (double)l->read_bw_bytes_per_sec / (1 << 30));
-	log_info("Avg Read Latency (us): %llu", (unsigned long long)l->read_lat_avg_us);
-	log_info("Total Write Size (MiB): %llu", (unsigned long long)l->write_bytes >> 20);
-	log_info("Write BandWidth (GiB/s): %g", (double)l->write_bw_bytes_per_sec / (1 << 30));
-	log_info("Avg Write Latency (us): %llu", (unsigned long long)l->write_lat_avg_us);
+	stats_text_global(&all.detailed.basic, say_line, NULL);
 }
 
 void stats_release(void)
@@ -389,6 +372,7 @@ void stats_release(void)
 			say_table();
 		st.running = false;
 		update_gate();
+		stats_rows_publish(NULL);
 		if (st.shared)
 			stats_area_unname();
 		stats_area_free(st.area);
@@ -499,18 +483,19 @@ CUfileError_t cuFileStatsReset(void)
 	a = st.area;
 	if (!a)
 		return leave(0);
-	lock_all();
+	stats_lock_all();
 	for (i = 0; i < STATS_SHARDS; i++) {
 		word = &a->shard[i].seq;
-		add(word, 1);
+		stats_add(word, 1);
 		for (j = 1; j < sizeof(a->shard[i]) / sizeof(*word); j++)
-			put(&word[j], 0);
-		add(word, 1);
+			stats_put(&word[j], 0);
+		stats_add(word, 1);
 	}
-	put(&a->last_batch_bytes[0], 0);
-	put(&a->last_batch_bytes[1], 0);
+	stats_rows_reset(a);
+	stats_put(&a->last_batch_bytes[0], 0);
+	stats_put(&a->last_batch_bytes[1], 0);
 	set_clock(0, a->since_ns ? os->now_ns() : 0);
-	unlock_all();
+	stats_unlock_all();
 	return leave(0);
 }
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,9 +14,6 @@
 #include <unistd.h>
 
 #include "stats_shm.h"
-
-/* Of a shard that changes, a nap every 16: a quarter of a second, then its writer is dead. */
-#define TRIES 40000
 
 static void name_of(int pid, char *out, size_t len)
 {
@@ -35,6 +33,28 @@ static int shm_fd(const char *name, int flags)
 	err = errno;
 	close(fd);
 	return up < 0 ? -err : up;
+}
+
+uint64_t stats_started(int pid)
+{
+	char path[32], text[1024], *p;
+	uint64_t ticks = 0;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	/* the second field is the command, in brackets, of any characters */
+	p = strrchr(text, ')');
+	if (p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+			&ticks) != 1)
+		ticks = 0;
+	return ticks;
 }
 
 /* Ours, of a process with this number that did not get to remove it. */
@@ -101,35 +121,45 @@ void stats_area_free(struct stats_area *a)
 	munmap(a, sizeof(*a));
 }
 
-int stats_area_open(int pid, const struct stats_area **out)
+int stats_area_map(int fd, int pid, const struct stats_area **out, uint32_t *version)
 {
 	const struct stats_area *a;
+	uint64_t head[2] = { 0, 0 };
 	struct stat st;
-	char name[64];
-	int fd, r = 0;
 
-	name_of(pid, name, sizeof(name));
-	fd = shm_fd(name, O_RDONLY);
-	if (fd < 0)
-		return fd;
+	*version = 0;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    pread(fd, head, sizeof(head), 0) != sizeof(head) || head[0] != STATS_SHM_MAGIC)
+		return -EPROTO;
+	memcpy(version, &head[1], sizeof(*version));
 	/* a shorter one would end us when we look behind its end */
-	if (fstat(fd, &st))
-		r = -errno;
-	else if (st.st_size != sizeof(*a))
-		r = -EPROTO;
-	a = r ? NULL : mmap(NULL, sizeof(*a), PROT_READ, MAP_SHARED, fd, 0);
+	if (*version != STATS_SHM_VERSION || st.st_size != sizeof(*a))
+		return -EPROTO;
+	a = mmap(NULL, sizeof(*a), PROT_READ, MAP_SHARED, fd, 0);
 	if (a == MAP_FAILED)
-		r = -errno;
-	close(fd);
-	if (r)
-		return r;
+		return -errno;
 	if (__atomic_load_n(&a->magic, __ATOMIC_ACQUIRE) != STATS_SHM_MAGIC ||
-	    a->version != STATS_SHM_VERSION || a->size != sizeof(*a) || a->pid != pid) {
+	    a->size != sizeof(*a) || a->pid != pid) {
 		stats_area_close(a);
 		return -EPROTO;
 	}
 	*out = a;
 	return 0;
+}
+
+int stats_area_open(int pid, const struct stats_area **out)
+{
+	uint32_t version;
+	char name[64];
+	int fd, r;
+
+	name_of(pid, name, sizeof(name));
+	fd = shm_fd(name, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	r = stats_area_map(fd, pid, out, &version);
+	close(fd);
+	return r;
 }
 
 void stats_area_close(const struct stats_area *a)
@@ -139,26 +169,26 @@ void stats_area_close(const struct stats_area *a)
 
 /* -- reading -- */
 
-/* n words at `from`, whose first is their seq, as they were at one moment */
-static void copy(const uint64_t *from, uint64_t *to, size_t n)
+void stats_words(const uint64_t *from, uint64_t *to, size_t n, unsigned int *tries)
 {
 	const struct timespec nap = { .tv_nsec = 50000 };
-	unsigned int tries;
 	size_t i;
 
-	for (tries = 1; tries <= TRIES; tries++) {
+	for (;;) {
 		to[0] = __atomic_load_n(&from[0], __ATOMIC_ACQUIRE);
 		for (i = 1; i < n; i++)
 			to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
 		if (!(to[0] & 1) && __atomic_load_n(&from[0], __ATOMIC_RELAXED) == to[0])
 			return;
+		if (!*tries)
+			return;
 		/* the writer may be off its processor */
-		if (tries % 16 == 0)
+		if (--*tries % 16 == 0)
 			nanosleep(&nap, NULL);
 	}
 }
 
-static void sum_up(const struct stats_area *a, struct stats_shard *sum)
+static void sum_up(const struct stats_area *a, struct stats_shard *sum, unsigned int *tries)
 {
 	const size_t n = sizeof(*sum) / sizeof(uint64_t);
 	struct stats_shard one;
@@ -166,7 +196,7 @@ static void sum_up(const struct stats_area *a, struct stats_shard *sum)
 
 	memset(sum, 0, sizeof(*sum));
 	for (i = 0; i < STATS_SHARDS; i++) {
-		copy((const uint64_t *)&a->shard[i], (uint64_t *)&one, n);
+		stats_words((const uint64_t *)&a->shard[i], (uint64_t *)&one, n, tries);
 		for (j = 1; j < n; j++)
 			((uint64_t *)sum)[j] += ((uint64_t *)&one)[j];
 	}
@@ -255,17 +285,24 @@ static void fill_gpu(const struct stats_gpu *s, uint64_t ns, CUfilePerGpuStats_t
 	g->reg_bytes = (int64_t)s->register_bytes < 0 ? 0 : s->register_bytes;
 }
 
+uint64_t stats_area_ns(const struct stats_area *a, uint64_t now_ns, unsigned int *tries)
+{
+	uint64_t clock[3];
+
+	stats_words(&a->seq, clock, 3, tries);
+	return clock[1] + (clock[2] && now_ns > clock[2] ? now_ns - clock[2] : 0);
+}
+
 void stats_area_read(const struct stats_area *a, uint64_t now_ns, CUfileStatsLevel3_t *out)
 {
 	CUfileStatsLevel1_t *l = &out->detailed.basic;
-	uint64_t clock[3], ns;
+	unsigned int i, tries = STATS_TRIES;
 	struct stats_shard s;
-	unsigned int i;
+	uint64_t ns;
 
 	memset(out, 0, sizeof(*out));
-	sum_up(a, &s);
-	copy(&a->seq, clock, 3);
-	ns = clock[1] + (clock[2] && now_ns > clock[2] ? now_ns - clock[2] : 0);
+	sum_up(a, &s, &tries);
+	ns = stats_area_ns(a, now_ns, &tries);
 	fill_basic(&s, ns, l);
 	l->last_batch_read_bytes = __atomic_load_n(&a->last_batch_bytes[0], __ATOMIC_RELAXED);
 	l->last_batch_write_bytes = __atomic_load_n(&a->last_batch_bytes[1], __ATOMIC_RELAXED);

@@ -24,6 +24,7 @@
 
 #include "cufile_fake.h"
 #include "driver.h"
+#include "file.h"
 #include "gpu.h"
 #include "stats.h"
 
@@ -94,11 +95,43 @@ static struct ogds_report report(unsigned int route, uint64_t bytes, uint64_t ed
 	return r;
 }
 
+/* As if a request on `rows_file` had ended, whose time was all on the routes of its bytes. */
+static struct file rows_file = { .name = "/data/f" };
+
+static struct stats_done done(enum ogds_op op, const struct ogds_report *rep, int dev, uint64_t ns,
+			      bool failed, struct stats_spent *spent)
+{
+	unsigned int i;
+
+	memset(spent, 0, sizeof(*spent));
+	for (i = 0; i < OGDS_ROUTES; i++)
+		spent->ns[i] = rep->bytes[i] ? ns : 0;
+	return (struct stats_done){ .op = op, .rep = rep, .spent = spent, .file = &rows_file,
+				    .dev = dev, .ns = ns, .failed = failed };
+}
+
+static void io(enum ogds_op op, const struct ogds_report *rep, int dev, uint64_t ns, bool failed)
+{
+	struct stats_spent spent;
+	struct stats_done d = done(op, rep, dev, ns, failed, &spent);
+
+	stats_io(&d);
+}
+
+static void entry(enum ogds_op op, const struct ogds_report *rep, bool failed)
+{
+	struct stats_spent spent;
+	struct stats_done d = done(op, rep, -1, 0, failed, &spent);
+
+	stats_batch_entry(&d);
+}
+
 /* What a call sets is for later opens as well. */
 static int teardown(void **state)
 {
 	int r = fake_teardown(state);
 
+	atomic_store(&rows_file.stats_row, 0);
 	return cuFileSetStatsLevel(0).err ? -1 : r;
 }
 
@@ -198,21 +231,21 @@ static void t_start_stop(void **state)
 	OK(cuFileSetStatsLevel(3));
 	OK(cuFileStatsStart());
 	assert_int_not_equal(stats_begin(), 0);
-	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
+	io(OGDS_OP_READ, &r, 0, 1000, false);
 	assert_int_equal(all().detailed.basic.read_ops.ok, 1);
 	OK(cuFileStatsStop());
-	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
+	io(OGDS_OP_READ, &r, 0, 1000, false);
 	assert_int_equal(all().detailed.basic.read_ops.ok, 1);
 	OK(cuFileStatsStart());
-	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
+	io(OGDS_OP_READ, &r, 0, 1000, false);
 	assert_int_equal(all().detailed.basic.read_ops.ok, 2);
 	OK(cuFileStatsReset());
 	assert_int_equal(all().detailed.basic.read_ops.ok, 0);
 	assert_int_equal(all().per_gpu_stats[0].n_total_reads, 0);
-	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
+	io(OGDS_OP_READ, &r, 0, 1000, false);
 	assert_int_equal(all().detailed.basic.read_ops.ok, 1);
 	OK(cuFileSetStatsLevel(0));
-	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
+	io(OGDS_OP_READ, &r, 0, 1000, false);
 	OK(cuFileSetStatsLevel(3));
 	assert_int_equal(all().detailed.basic.read_ops.ok, 1);
 	OK(cuFileDriverClose());
@@ -220,7 +253,7 @@ static void t_start_stop(void **state)
 	OK(cuFileDriverOpen());
 	assert_int_equal(all().detailed.basic.read_ops.ok, 0);
 	/* without a Start */
-	stats_io(OGDS_OP_READ, &r, 0, 1000, false);
+	io(OGDS_OP_READ, &r, 0, 1000, false);
 	assert_int_equal(all().detailed.basic.read_ops.ok, 1);
 }
 
@@ -241,9 +274,9 @@ static void t_counters(void **state)
 			stats_count(i, false);
 	}
 	for (i = 0; i < 4; i++)
-		stats_io(OGDS_OP_READ, &r, 0, 250000 * i, false);
-	stats_io(OGDS_OP_WRITE, &r, 0, 7000, false);
-	stats_io(OGDS_OP_READ, &r, 0, 999000, true);
+		io(OGDS_OP_READ, &r, 0, 250000 * i, false);
+	io(OGDS_OP_WRITE, &r, 0, 7000, false);
+	io(OGDS_OP_READ, &r, 0, 999000, true);
 	pass_ms(2000);
 	OK(cuFileStatsStop());
 	pass_ms(5000);	/* not of the time that was collected */
@@ -294,9 +327,9 @@ static void t_batch(void **state)
 	collect(1);
 	stats_batch_submit(3, 8000, true);
 	stats_batch_submit(9, 5000000, false);
-	stats_batch_entry(OGDS_OP_READ, &direct, false);
-	stats_batch_entry(OGDS_OP_WRITE, &host, false);
-	stats_batch_entry(OGDS_OP_READ, &host, true);
+	entry(OGDS_OP_READ, &direct, false);
+	entry(OGDS_OP_WRITE, &host, false);
+	entry(OGDS_OP_READ, &host, true);
 	stats_batch_complete(5000, 300, 20000, true);
 	OK(cuFileGetStatsL1(&l));
 	assert_int_equal(l.batch_submit_ops.ok, 1);
@@ -327,13 +360,13 @@ static void t_histogram(void **state)
 	collect(3);
 	for (i = 0; i < 16; i++) {
 		r = report(OGDS_ROUTE_NVFS, i ? (uint64_t)2048 << i : 0, 0);
-		stats_io(OGDS_OP_READ, &r, 0, 1, false);
+		io(OGDS_OP_READ, &r, 0, 1, false);
 		r = report(OGDS_ROUTE_NVFS, ((uint64_t)4096 << i) - 1, 0);
-		stats_io(OGDS_OP_WRITE, &r, 0, 1, false);
+		io(OGDS_OP_WRITE, &r, 0, 1, false);
 	}
 	r = report(OGDS_ROUTE_NVFS, (uint64_t)1 << 40, 0);
-	stats_io(OGDS_OP_READ, &r, 0, 1, false);
-	stats_io(OGDS_OP_READ, &r, 0, 1, true);
+	io(OGDS_OP_READ, &r, 0, 1, false);
+	io(OGDS_OP_READ, &r, 0, 1, true);
 	s = all();
 	for (i = 0; i < 32; i++) {
 		assert_int_equal(s.detailed.read_size_kb_hist[i], i < 15 ? 1 : i == 15 ? 2 : 0);
@@ -341,7 +374,7 @@ static void t_histogram(void **state)
 	}
 	OK(cuFileStatsReset());
 	OK(cuFileSetStatsLevel(1));
-	stats_io(OGDS_OP_READ, &r, 0, 1, false);
+	io(OGDS_OP_READ, &r, 0, 1, false);
 	OK(cuFileSetStatsLevel(2));
 	OK(cuFileGetStatsL2(&s.detailed));
 	assert_int_equal(s.detailed.read_size_kb_hist[15], 0);
@@ -361,16 +394,16 @@ static void t_per_gpu(void **state)
 
 	own_clock();
 	collect(3);
-	stats_io(OGDS_OP_READ, &nvfs, 0, 1000000, false);
-	stats_io(OGDS_OP_READ, &staged, 0, 1000000, false);
-	stats_io(OGDS_OP_READ, &p2p, 0, 0, false);
-	stats_io(OGDS_OP_READ, &host, 0, 0, false);
-	stats_io(OGDS_OP_READ, &host, 0, 0, true);
-	stats_io(OGDS_OP_WRITE, &nvfs, 0, 90000000, false);
-	stats_io(OGDS_OP_WRITE, &host, 0, 90000000, false);
+	io(OGDS_OP_READ, &nvfs, 0, 1000000, false);
+	io(OGDS_OP_READ, &staged, 0, 1000000, false);
+	io(OGDS_OP_READ, &p2p, 0, 0, false);
+	io(OGDS_OP_READ, &host, 0, 0, false);
+	io(OGDS_OP_READ, &host, 0, 0, true);
+	io(OGDS_OP_WRITE, &nvfs, 0, 90000000, false);
+	io(OGDS_OP_WRITE, &host, 0, 90000000, false);
 	/* memory of the host, and a GPU beyond those that there is room for, are no GPU's */
-	stats_io(OGDS_OP_READ, &host, -1, 0, false);
-	stats_io(OGDS_OP_READ, &host, 16, 0, false);
+	io(OGDS_OP_READ, &host, -1, 0, false);
+	io(OGDS_OP_READ, &host, 16, 0, false);
 	stats_register(0, 65536, true);
 	stats_register(0, 65536, false);
 	stats_register(-1, 4096, true);
@@ -481,7 +514,7 @@ static void t_table(void **state)
 	setenv("CUFILE_LOGGING_LEVEL", "INFO", 1);
 	collect(1);
 	unsetenv("CUFILE_LOGGING_LEVEL");
-	stats_io(OGDS_OP_WRITE, &r, 0, 5000, false);
+	io(OGDS_OP_WRITE, &r, 0, 5000, false);
 	OK(cuFileDriverClose());
 	f = fopen(path, "r");
 	assert_non_null(f);
@@ -524,7 +557,7 @@ static void t_published(void **state)
 	umask(mask);
 	assert_int_equal(stat(shm_path(getpid()), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
-	stats_io(OGDS_OP_READ, &r, 0, 4000, false);
+	io(OGDS_OP_READ, &r, 0, 4000, false);
 	assert_int_equal(stats_area_open(getpid(), &a), 0);
 	pass_ms(10);
 	stats_area_read(a, now_ns(), &seen);
@@ -533,7 +566,7 @@ static void t_published(void **state)
 	assert_int_equal(seen.detailed.basic.read_bw_bytes_per_sec, 819200);
 	assert_int_equal(a->level, 3);
 	/* it goes on while it is looked at */
-	stats_io(OGDS_OP_READ, &r, 0, 4000, false);
+	io(OGDS_OP_READ, &r, 0, 4000, false);
 	stats_area_read(a, now_ns(), &seen);
 	assert_int_equal(seen.detailed.basic.read_ops.ok, 2);
 	stats_area_close(a);
@@ -605,7 +638,7 @@ static void *count_thread(void *arg)
 	int i;
 
 	for (i = 0; i < ROUNDS; i++)
-		stats_io(OGDS_OP_READ, &r, 0, 3000, false);
+		io(OGDS_OP_READ, &r, 0, 3000, false);
 	return NULL;
 }
 
