@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * t_gdsio_args.c - gdsio's command line, its pieces, its stamps and its result line.
+ * t_gdsio_args.c - gdsio's command line, its pieces and its result line.
  *
- * Guards what scripts rely on: options that mean what they meant (and a refusal where this
- * version has none), threads that cover the data set once, stamps that every reader can
- * check byte by byte, and the columns of the result line. Each of them fails here when it
- * changes.
+ * Guards what scripts rely on: options that mean what they meant, and a refusal with the
+ * reason of those that cannot be meant together; threads that cover the data set once; the
+ * columns of the result line, a share for each route, percentiles. Each of them fails here
+ * when it changes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,13 +17,11 @@
 #include <stdlib.h>
 
 #include "../../tools/gdsio/args.c"
+#include "../../tools/gdsio/hist.c"
 #include "../../tools/gdsio/pieces.c"
 #include "../../tools/gdsio/report.c"
-#include "../../tools/gdsio/stamp.c"
 
-#define K 1024UL
-#define M (1024UL * 1024)
-#define G (1024UL * 1024 * 1024)
+#include "t_gdsio.h"
 
 /* -- the library, as far as the report asks it -- */
 
@@ -51,38 +49,6 @@ const char *ogds_reason_remedy(uint32_t reason)
 }
 
 /* -- the command line -- */
-
-static struct gdsio_args args;
-static char why[512];
-
-static int parse(const char *line)
-{
-	static char text[1024];
-	char *argv[256], *save = NULL, *word;
-	int argc = 1;
-
-	argv[0] = (char *)"gdsio";
-	snprintf(text, sizeof(text), "%s", line);
-	for (word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save))
-		argv[argc++] = word;
-	argv[argc] = NULL;
-	why[0] = '\0';
-	return gdsio_args_parse(argc, argv, &args, why, sizeof(why));
-}
-
-static void parse_ok(const char *line)
-{
-	if (parse(line))
-		fail_msg("'%s' is refused: %s", line, why);
-}
-
-static void parse_bad(const char *line, const char *text)
-{
-	if (parse(line) != -EINVAL)
-		fail_msg("'%s' is taken", line);
-	if (!strstr(why, text))
-		fail_msg("'%s': \"%s\" does not say \"%s\"", line, why, text);
-}
 
 static void plain_line(void **state)
 {
@@ -190,25 +156,92 @@ static void bad_values(void **state)
 	parse_bad("-f a -d 0 -w 1 -s 1M -i 4K --none", "--none is no option");
 }
 
-static void not_in_this_version(void **state)
+static void other_options(void **state)
 {
-	static const char *const later_options[] = {
-		"-p", "-m 1", "-B 4", "-U", "-R", "-F", "-a 4", "-M 50", "-J", "-P sockfs://h:1",
+	parse_ok("-f a -d 0 -w 1 -s 1M -i 4K -p -m 1 -R -F -a 3 -J -b --json --progress");
+	assert_true(args.nvlink && args.random_fill && args.refill && args.per_job);
+	assert_true(args.json && args.progress);
+	assert_int_equal(args.mem, MEM_VMM);
+	assert_int_equal(args.align, 3);
+	assert_int_equal(args.batch, 1);
+	parse_ok("-f a -d 0 -w 1 -s 1M -i 4K -x 6 -B 16 -M 70");
+	assert_int_equal(args.batch, 16);
+	assert_int_equal(args.mix, 70);
+	/* unaligned offsets are random ones */
+	parse_ok("-f a -d 0 -w 1 -s 1M -i 4K -U");
+	assert_true(args.unaligned);
+	assert_int_equal(args.rw, RW_RANDREAD);
+	parse_ok("-f a -d 0 -w 1 -s 1M -i 4K -U -I 1");
+	assert_int_equal(args.rw, RW_RANDWRITE);
+	parse_ok("-f a -d 0 -w 1 -s 1M -i 4K --verify-after -T 5");
+	assert_true(args.verify_after);
+}
+
+static void transfer_types(void **state)
+{
+	static const char *const name[] = {
+		"GPUD", "CPUONLY", "CPU_GPU", "CPU_ASYNC_GPU", "CPU_CACHED_GPU", "GPUD_ASYNC",
+		"GPU_BATCH", "GPU_BATCH_STREAM",
 	};
-	char line[128], want[64];
+	char line[128];
+	int i;
+
+	assert_int_equal(XFERS, 8);
+	for (i = 0; i < 8; i++) {
+		snprintf(line, sizeof(line), "-f a -d 0 -w 1 -s 1M -i 4K -x %d", i);
+		parse_ok(line);
+		assert_int_equal(args.xfer, i);
+		assert_string_equal(gdsio_xfer_name(args.xfer), name[i]);
+		assert_int_equal(gdsio_by_cufile(args.xfer), i == 0 || i >= 5);
+		/* through the page cache without being told */
+		assert_int_equal(args.buffered, i == 4);
+		snprintf(line, sizeof(line), "-f a -d 0 -w 1 -s 1M -i 4K -x %s", name[i]);
+		parse_ok(line);
+		assert_int_equal(args.xfer, i);
+	}
+	parse_bad("-f a -d 0 -w 1 -s 1M -i 4K -x 8", "-x 8: unknown transfer type");
+	parse_bad("-f a -d 0 -w 1 -s 1M -i 4K -x GPU", "-x GPU: unknown transfer type");
+}
+
+static void refused_together(void **state)
+{
+	static const struct {
+		const char *options, *why;
+	} bad[] = {
+		{ "-x 0 -B 4", "-B: GPUD moves one piece" },
+		{ "-x 5 -B 4", "-B: GPUD_ASYNC moves one piece" },
+		{ "-x 0 -M 50", "-M: GPUD has no batches" },
+		{ "-x 6 -M 50 -V", "-M with -V" },
+		{ "-x 6 -M 0", "-M 0: it takes a number from 1 to 99" },
+		{ "-x 6 -M 100", "-M 100" },
+		{ "-x 6 -B 0", "-B 0: it takes a number from 1 to 16384" },
+		{ "-m 5", "-m 5: it takes a number from 0 to 4" },
+		{ "-a 16", "-a 16: it takes a number from 0 to 15" },
+		{ "-x 2 -m 3", "-m 3 with -x 2: that type copies to GPU memory" },
+		{ "-x 3 -m 2", "-m 2 with -x 3" },
+		{ "-x 1 -m 1", "-m 1 with -x 1" },
+		{ "-x 1 -a 1", "-a is about GPU buffers" },
+		{ "-I 1 --verify-after", "--verify-after is for reads" },
+		{ "-V --verify-after", "--verify-after is for reads" },
+		{ "-P sockfs://h:1", "this library has no RDMA" },
+	};
+	char line[128];
 	size_t i;
 
-	for (i = 0; i < sizeof(later_options) / sizeof(later_options[0]); i++) {
-		snprintf(line, sizeof(line), "-f a -d 0 -w 1 -s 1M -i 4K %s", later_options[i]);
-		snprintf(want, sizeof(want), "%.2s is not in this version", later_options[i]);
-		parse_bad(line, want);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(line, sizeof(line), "-f a -d 0 -w 1 -s 1M -i 4K %s", bad[i].options);
+		parse_bad(line, bad[i].why);
 	}
-	for (i = XFERS; i <= 7; i++) {
-		snprintf(line, sizeof(line), "-f a -d 0 -w 1 -s 1M -i 4K -x %zu", i);
-		parse_bad(line, "is not in this version");
-	}
-	parse_bad("-f a -d 0 -w 1 -s 1M -i 4K -x 8", "-x 8: it takes");
-	parse_bad("rw.gdsio", "configuration files are not in this version");
+}
+
+static void who_needs_a_gpu(void **state)
+{
+	parse_ok("-f a -w 1 -s 1M -i 4K -x 1");
+	parse_ok("-f a -w 1 -s 1M -i 4K -x 0 -m 3");
+	parse_ok("-f a -w 1 -s 1M -i 4K -x 6 -m 4");
+	parse_bad("-f a -w 1 -s 1M -i 4K -x 0", "which GPU?");
+	parse_bad("-f a -w 1 -s 1M -i 4K -x 1 -m 2", "which GPU?");
+	parse_bad("-f a -w 1 -s 1M -i 4K -x 5 -m 3", "which GPU?");
 }
 
 static void help_needs_nothing_else(void **state)
@@ -232,6 +265,7 @@ static void sizes(void **state)
 		"", "K", "1KK", "1.5M", "-1", "+1", " 1", "1 ", "0x10", "1T", "17179869184G",
 		"99999999999999999999", "1000000000000000000000000000",
 	};
+	char text[24];
 	uint64_t bytes;
 	size_t i;
 
@@ -243,6 +277,12 @@ static void sizes(void **state)
 		if (!gdsio_parse_size(bad[i], &bytes))
 			fail_msg("size '%s' is taken", bad[i]);
 	}
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		gdsio_parse_size(gdsio_size_text(good[i].bytes, text), &bytes);
+		assert_int_equal(bytes, good[i].bytes);
+	}
+	assert_string_equal(gdsio_size_text(4096, text), "4K");
+	assert_string_equal(gdsio_size_text(4097, text), "4097");
 }
 
 /* -- who moves what -- */
@@ -305,6 +345,23 @@ static void pieces_in_order(void **state)
 	}
 }
 
+/* With a unit of 1 (-U) a piece begins at any byte of the part. */
+static void pieces_at_any_byte(void **state)
+{
+	static const struct gdsio_sizes io = { 4096, 4096, 0 };
+	struct gdsio_cursor c;
+	size_t size, odd = 0;
+	off_t off;
+
+	gdsio_cursor_init(&c, &io, 8192, M, true, 7);
+	c.unit = 1;
+	while (gdsio_cursor_next(&c, &off, &size)) {
+		assert_true(off >= 8192 && off + size <= 8192 + M);
+		odd += off % 4096 != 0;
+	}
+	assert_true(odd > 200);
+}
+
 static void pieces_at_random(void **state)
 {
 	static const struct gdsio_sizes io = { 4096, 16384, 4096 };
@@ -334,79 +391,6 @@ static void pieces_at_random(void **state)
 	assert_int_equal(seen_sizes, 0x1e);	/* 4, 8, 12 and 16 KiB */
 	assert_true(differs > 20);
 	assert_true(low < M / 4 && high > M / 4 * 3);
-}
-
-/* -- stamps -- */
-
-static void stamp_is_a_function_of_the_place(void **state)
-{
-	static uint8_t whole[5 * STAMP_BLOCK], part[3 * STAMP_BLOCK];
-	static const uint64_t base = 3 * STAMP_BLOCK;
-	struct stamp_miss miss;
-	size_t off, len;
-
-	stamp_fill(whole, sizeof(whole), base);
-	for (off = 0; off < 2 * STAMP_BLOCK; off += 97) {
-		for (len = 1; len < sizeof(part) - 1; len += 1 + len * 3) {
-			memset(part, 0x5a, sizeof(part));
-			stamp_fill(part, len, base + off);
-			assert_memory_equal(part, whole + off, len);
-			assert_int_equal(part[len], 0x5a);
-			assert_int_equal(stamp_check(whole + off, len, base + off, &miss), 0);
-		}
-	}
-	assert_int_equal(stamp_check(whole, sizeof(whole), base, &miss), 0);
-	assert_memory_not_equal(whole, whole + STAMP_BLOCK, STAMP_BLOCK);
-}
-
-/* What a later version of the program must still read. */
-static void stamp_stays_what_it_is(void **state)
-{
-	static const uint8_t want[24] = {
-		0x00, 'O', 'G', 'D', 'S', 'I', 'O', '1',
-		7, 0, 0, 0, 0, 0, 0, 0,
-		0xf9, 0x90, 0x8f, 0x79, 0xce, 0xcf, 0xbd, 0xf3,
-	};
-	uint8_t head[24];
-
-	stamp_fill(head, sizeof(head), 7 * STAMP_BLOCK);
-	assert_memory_equal(head, want, sizeof(want));
-}
-
-static void stamp_finds_each_byte(void **state)
-{
-	static uint8_t buf[2 * STAMP_BLOCK + 1000];
-	static const uint64_t base = 123457;
-	struct stamp_miss miss;
-	size_t i;
-
-	stamp_fill(buf, sizeof(buf), base);
-	for (i = 0; i < sizeof(buf); i++) {
-		buf[i] ^= 0x10;
-		assert_int_equal(stamp_check(buf, sizeof(buf), base, &miss), -EILSEQ);
-		assert_int_equal(miss.off, base + i);
-		assert_int_equal(miss.found[0], buf[i]);
-		assert_int_equal(miss.want[0], buf[i] ^ 0x10);
-		assert_true(miss.len >= 1 && miss.len <= 8);
-		buf[i] ^= 0x10;
-	}
-}
-
-static void stamp_names_the_other_block(void **state)
-{
-	static uint8_t buf[4 * STAMP_BLOCK];
-	struct stamp_miss miss;
-
-	stamp_fill(buf, sizeof(buf), 0);
-	memcpy(buf + 2 * STAMP_BLOCK, buf + STAMP_BLOCK, STAMP_BLOCK);
-	assert_int_equal(stamp_check(buf, sizeof(buf), 0, &miss), -EILSEQ);
-	assert_true(miss.other);
-	assert_int_equal(miss.other_off, STAMP_BLOCK);
-	assert_in_range(miss.off, 2 * STAMP_BLOCK, 3 * STAMP_BLOCK - 1);
-
-	memset(buf + 2 * STAMP_BLOCK, 0, STAMP_BLOCK);
-	assert_int_equal(stamp_check(buf, sizeof(buf), 0, &miss), -EILSEQ);
-	assert_false(miss.other);
 }
 
 /* -- the report -- */
@@ -485,7 +469,6 @@ static void result_line(void **state)
 static void result_words(void **state)
 {
 	static const char *const rw[] = { "READ", "WRITE", "RANDREAD", "RANDWRITE" };
-	static const char *const xfer[] = { "GPUD", "CPUONLY", "CPU_GPU" };
 	struct gdsio_result r = example();
 	int i;
 
@@ -497,8 +480,11 @@ static void result_words(void **state)
 	for (i = 0; i < XFERS; i++) {
 		r.xfer = (enum gdsio_xfer)i;
 		report(&r);
-		assert_string_equal(word(0, 4), xfer[i]);
+		assert_string_equal(word(0, 4), gdsio_xfer_name(r.xfer));
+		/* scripts strip what only batches have */
+		assert_string_equal(word(0, 7), i >= XFER_GPU_BATCH ? "IoDepth:" : "DataSetSize:");
 	}
+	r.xfer = XFER_GPUD;
 	r.io = (struct gdsio_sizes){ 4 * K, 32 * K, 1 * K };
 	report(&r);
 	assert_string_equal(word(0, 10), "4-32-1(KiB)");
@@ -536,6 +522,49 @@ static void routes_line(void **state)
 	assert_null(strstr(text, "p2pdma"));
 }
 
+/* One rate of two ways says nothing: each has its own, in the same time. */
+static void shares_line(void **state)
+{
+	struct gdsio_result r = example();
+
+	report(&r);
+	assert_null(strstr(text, "Shares:"));
+	r.tally.route[OGDS_ROUTE_NVFS] = 3 * G;
+	r.tally.route[OGDS_ROUTE_BOUNCE] = G;
+	report(&r);
+	assert_non_null(strstr(text, "\nShares: nvfs: 1.500000 GiB/sec bounce: 0.500000 GiB/sec\n"));
+	assert_int_equal(gdsio_unattributed(&r.tally), 0);
+	r.tally.route[OGDS_ROUTE_BOUNCE] = G - 5;
+	assert_int_equal(gdsio_unattributed(&r.tally), 5);
+}
+
+static void state_lines(void **state)
+{
+	struct gdsio_result r = example();
+	int i;
+
+	for (i = 1; i <= 1000; i++)
+		gdsio_hist_put(&r.tally.hist, i == 1000 ? 7654321 : 100);
+	r.depth = 8;
+	r.cpu_seconds = 3;
+	report(&r);
+	assert_non_null(strstr(text, "\nLatency: p50: 0.100 p90: 0.100 p99: 0.100 p99.9: 0.100 "
+				     "max: 7654.321 usecs\n"));
+	assert_non_null(strstr(text, "\nState: queue_depth: 32 checksum: not_checked compared: 0 "
+				     "cpu: 0.750000 s/GiB\n"));
+	r.stamped = true;
+	assert_string_equal(gdsio_checksum(&r), "stamped");
+	r.compared = true;
+	r.tally.checked = r.tally.bytes - 1;
+	assert_string_equal(gdsio_checksum(&r), "not_checked");
+	r.tally.checked++;
+	assert_string_equal(gdsio_checksum(&r), "verified");
+	r.mix = 70;
+	r.tally.written = G;
+	report(&r);
+	assert_non_null(strstr(text, " mix: 70 read: 3221225472 written: 1073741824\n"));
+}
+
 static void reasons_lines(void **state)
 {
 	struct gdsio_result r = example();
@@ -571,7 +600,15 @@ static void reasons_lines(void **state)
 				     "Reason: R-UNKNOWN: cause; remedy\n"));
 	assert_int_equal(r.tally.reason[0], 1ULL << 7);
 
+	/* batches and streams ask for the direct way, too */
+	r.xfer = XFER_GPU_BATCH;
+	assert_true(gdsio_fell_back(&r));
+	r.xfer = XFER_GPUD_ASYNC;
+	assert_true(gdsio_fell_back(&r));
 	/* who asked for host memory did not fall back to it */
+	r.host_memory = true;
+	assert_false(gdsio_fell_back(&r));
+	r.host_memory = false;
 	r.xfer = XFER_CPU_GPU;
 	assert_false(gdsio_fell_back(&r));
 	report(&r);
@@ -606,20 +643,22 @@ int main(void)
 		cmocka_unit_test(job_groups),
 		cmocka_unit_test(too_many_groups),
 		cmocka_unit_test(bad_values),
-		cmocka_unit_test(not_in_this_version),
+		cmocka_unit_test(other_options),
+		cmocka_unit_test(transfer_types),
+		cmocka_unit_test(refused_together),
+		cmocka_unit_test(who_needs_a_gpu),
 		cmocka_unit_test(help_needs_nothing_else),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(slices_cover_all_once),
 		cmocka_unit_test(pieces_in_order),
+		cmocka_unit_test(pieces_at_any_byte),
 		cmocka_unit_test(pieces_at_random),
-		cmocka_unit_test(stamp_is_a_function_of_the_place),
-		cmocka_unit_test(stamp_stays_what_it_is),
-		cmocka_unit_test(stamp_finds_each_byte),
-		cmocka_unit_test(stamp_names_the_other_block),
 		cmocka_unit_test(result_line),
 		cmocka_unit_test(result_words),
 		cmocka_unit_test(result_of_nothing),
 		cmocka_unit_test(routes_line),
+		cmocka_unit_test(shares_line),
+		cmocka_unit_test(state_lines),
 		cmocka_unit_test(reasons_lines),
 		cmocka_unit_test(plain_io_counts_blocks),
 	};

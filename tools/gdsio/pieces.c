@@ -29,14 +29,15 @@ void gdsio_cursor_init(struct gdsio_cursor *c, const struct gdsio_sizes *io, uin
 		.len = len,
 		.size = io->min,
 		.rng = seed,
+		.unit = io->min,
 		.random = random,
 	};
 }
 
-/* splitmix64: any seed is a good one */
-static uint64_t next_random(struct gdsio_cursor *c)
+/* splitmix64 */
+uint64_t gdsio_random(uint64_t *state)
 {
-	uint64_t x = c->rng += 0x9e3779b97f4a7c15ULL;
+	uint64_t x = *state += 0x9e3779b97f4a7c15ULL;
 
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
@@ -51,7 +52,8 @@ static uint64_t next_size(struct gdsio_cursor *c)
 	if (!io->step)
 		return io->min;
 	if (c->random)
-		return io->min + next_random(c) % ((io->max - io->min) / io->step + 1) * io->step;
+		return io->min + io->step *
+		       (gdsio_random(&c->rng) % ((io->max - io->min) / io->step + 1));
 	c->size = io->max - size >= io->step ? size + io->step : io->min;
 	return size;
 }
@@ -66,8 +68,8 @@ bool gdsio_cursor_next(struct gdsio_cursor *c, off_t *off, size_t *size)
 	if (n > c->len - c->done)
 		n = c->len - c->done;
 	if (c->random) {
-		places = (c->len - n) / c->io->min + 1;
-		at = next_random(c) % places * c->io->min;
+		places = (c->len - n) / c->unit + 1;
+		at = gdsio_random(&c->rng) % places * c->unit;
 	}
 	*off = (off_t)(c->start + at);
 	*size = n;

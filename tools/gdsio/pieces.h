@@ -23,6 +23,7 @@ struct gdsio_cursor {
 	uint64_t done;		/* bytes handed out in this round */
 	uint64_t size;		/* next one, in order */
 	uint64_t rng;
+	uint64_t unit;		/* random pieces begin at multiples of it; the smallest size */
 	bool random;
 };
 
@@ -37,9 +38,12 @@ void gdsio_slice(uint64_t total, uint64_t unit, unsigned int threads, unsigned i
 void gdsio_cursor_init(struct gdsio_cursor *c, const struct gdsio_sizes *io, uint64_t start,
 		       uint64_t len, bool random, uint64_t seed);
 
+/* Numbers that look random; any seed is a good one. */
+uint64_t gdsio_random(uint64_t *state);
+
 /*
- * The next piece; false when as many bytes as the part has were handed out. Random pieces
- * begin at multiples of the smallest size. The same seed gives the same pieces.
+ * The next piece; false when as many bytes as the part has were handed out. The same seed
+ * gives the same pieces.
  */
 bool gdsio_cursor_next(struct gdsio_cursor *c, off_t *off, size_t *size);
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-/* setup.c - files, GPUs and buffers of a run, made and removed by the main thread. */
+/* setup.c - files and GPUs of a run, opened and closed by the main thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "gdsio.h"
+#include "stamp.h"
 
-#define PAGE 4096
 #define GPU_PAGE (64 * 1024ULL)
 
 /* -- files -- */
@@ -70,6 +71,48 @@ static int check_file(const struct gdsio_file *file, bool write)
 	return -EIO;
 }
 
+/* A block has its stamp's head where the data set has whole blocks; else all is generation 0. */
+static uint64_t first_block(const struct gdsio_file *file)
+{
+	const uint64_t first = (file->start + STAMP_BLOCK - 1) / STAMP_BLOCK * STAMP_BLOCK;
+
+	return first + STAMP_BLOCK <= file->need ? first : UINT64_MAX;
+}
+
+/* One of the run: jobs may write into the same file. */
+static int new_generation(struct gdsio_run *run, struct gdsio_file *file)
+{
+	while (!run->generation) {
+		if (getrandom(&run->generation, sizeof(run->generation), 0) < 0) {
+			gdsio_err("getrandom: %s", strerror(errno));
+			return -EIO;
+		}
+	}
+	file->generation = first_block(file) == UINT64_MAX ? 0 : run->generation;
+	return 0;
+}
+
+/*
+ * What an earlier run wrote there. A block without a stamp leaves generation 0, and the pass
+ * will name what is wrong with it.
+ */
+static int find_generation(struct gdsio_file *file)
+{
+	uint64_t at = first_block(file);
+	void *block;
+	ssize_t n;
+
+	if (at == UINT64_MAX)
+		at = file->start / STAMP_BLOCK * STAMP_BLOCK;
+	if (posix_memalign(&block, STAMP_BLOCK, STAMP_BLOCK))
+		return -EIO;
+	n = pread(file->fd, block, STAMP_BLOCK, (off_t)at);
+	if (n != STAMP_BLOCK || !stamp_generation(block, at / STAMP_BLOCK, &file->generation))
+		file->generation = 0;
+	free(block);
+	return 0;
+}
+
 static int know_file(struct gdsio_file *file)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD };
@@ -89,7 +132,7 @@ static int know_file(struct gdsio_file *file)
 static int open_files(struct gdsio_run *run)
 {
 	const struct gdsio_args *a = run->args;
-	bool write = gdsio_is_write(a->rw);
+	const bool write = gdsio_is_write(a->rw) || a->mix;
 	struct gdsio_file *file;
 	unsigned int i;
 	int err;
@@ -98,8 +141,10 @@ static int open_files(struct gdsio_run *run)
 		file = &run->file[i];
 		err = open_file(file, write, a->buffered);
 		if (!err)
-			err = check_file(file, write);
-		if (!err && run->ops->cufile)
+			err = check_file(file, write && !a->mix);
+		if (!err && (a->verify || a->verify_after))
+			err = write ? new_generation(run, file) : find_generation(file);
+		if (!err && gdsio_by_cufile(a->xfer))
 			err = know_file(file);
 		if (err)
 			return err;
@@ -149,15 +194,18 @@ static int plan(struct gdsio_run *run)
 		for (t = 0; t < a->job[job].threads; t++, w++) {
 			if ((a->dirs || !t) && name_file(file, a, job, t))
 				return -EIO;
-			gdsio_slice(a->size, a->io.max, a->job[job].threads, t, &off, &len);
+			gdsio_slice(a->job[job].size, a->io.max, a->job[job].threads, t, &off,
+				    &len);
 			*w = (struct gdsio_worker){
 				.run = run,
 				.job = &a->job[job],
 				.file = file,
 				.tid = (unsigned int)(w - run->worker),
-				.off = a->start + (a->dirs ? 0 : off),
+				.off = a->job[job].start + (a->dirs ? 0 : off),
 				.len = len,
 			};
+			file->job = &a->job[job];
+			file->start = a->job[job].start;
 			file->need = w->off + w->len;
 			if (a->dirs || t + 1 == a->job[job].threads)
 				file++;
@@ -166,7 +214,7 @@ static int plan(struct gdsio_run *run)
 	return 0;
 }
 
-/* -- GPUs and buffers -- */
+/* -- GPUs -- */
 
 static int open_gpu(struct gdsio_run *run, int index)
 {
@@ -202,77 +250,6 @@ static int open_driver(struct gdsio_run *run)
 	return -EIO;
 }
 
-/* A GPU page of its own for each buffer: pins and DMA of two threads never share one. */
-static int gpu_buffer(struct gdsio_worker *w)
-{
-	struct gdsio_run *run = w->run;
-	uint64_t size = (run->buffer + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE;
-	CUfileError_t status;
-
-	w->ctx = run->ctx[w->job->gpu];
-	if (gdsio_cuda(cuCtxSetCurrent(w->ctx), "cuCtxSetCurrent") ||
-	    gdsio_cuda(cuMemAlloc(&w->alloc, size + GPU_PAGE), "GPU memory for a buffer"))
-		return -EIO;
-	w->gpu = (w->alloc + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE;
-	if (!run->ops->cufile || run->args->no_register)
-		return 0;
-	status = cuFileBufRegister((void *)(uintptr_t)w->gpu, run->buffer, 0);
-	if (status.err) {
-		fprintf(stderr, "buffer register error: %s GPU :%d size :%" PRIu64 "\n",
-			cufileop_status_error(status.err), w->job->gpu, run->buffer);
-		return -EIO;
-	}
-	w->registered = true;
-	return 0;
-}
-
-static int host_buffer(struct gdsio_worker *w, uint8_t **buf)
-{
-	void *p = NULL;
-
-	if (w->run->ops->gpu) {
-		if (gdsio_cuda(cuMemHostAlloc(&p, w->run->buffer, 0), "pinned host memory"))
-			return -EIO;
-	} else if (posix_memalign(&p, PAGE, w->run->buffer)) {
-		gdsio_err("%" PRIu64 " bytes of host memory: %s", w->run->buffer,
-			  strerror(ENOMEM));
-		return -EIO;
-	}
-	memset(p, 0, w->run->buffer);
-	*buf = p;
-	return 0;
-}
-
-static int open_worker(struct gdsio_worker *w)
-{
-	int err = 0;
-
-	if (w->run->ops->gpu)
-		err = gpu_buffer(w);
-	if (!err && w->run->ops->bounce)
-		err = host_buffer(w, &w->bounce);
-	return err ? err : host_buffer(w, &w->data);
-}
-
-static void close_worker(struct gdsio_worker *w)
-{
-	if (!w->run->ops->gpu) {
-		free(w->data);
-		return;
-	}
-	if (!w->ctx)
-		return;
-	cuCtxSetCurrent(w->ctx);
-	if (w->registered)
-		cuFileBufDeregister((void *)(uintptr_t)w->gpu);
-	if (w->data)
-		cuMemFreeHost(w->data);
-	if (w->bounce)
-		cuMemFreeHost(w->bounce);
-	if (w->alloc)
-		cuMemFree(w->alloc);
-}
-
 /* -- all -- */
 
 static int init_sync(struct gdsio_run *run)
@@ -293,14 +270,16 @@ static int acquire(struct gdsio_run *run)
 	unsigned int i;
 	int err = 0;
 
-	for (i = 0; i < run->args->jobs && !err && run->ops->gpu; i++)
+	if (run->args->nvlink)
+		gdsio_err("-p has no effect: this library sends nothing over NVLink");
+	for (i = 0; i < run->args->jobs && !err && gdsio_needs_gpu(run->args); i++)
 		err = open_gpu(run, run->args->job[i].gpu);
-	if (!err && run->ops->cufile)
+	if (!err && gdsio_by_cufile(run->args->xfer))
 		err = open_driver(run);
 	if (!err)
 		err = open_files(run);
 	for (i = 0; i < run->workers && !err; i++)
-		err = open_worker(&run->worker[i]);
+		err = gdsio_worker_open(&run->worker[i]);
 	return err;
 }
 
@@ -312,7 +291,11 @@ int gdsio_run_open(struct gdsio_run *run, const struct gdsio_args *args)
 		.args = args,
 		.ops = &gdsio_xfer_ops[args->xfer],
 		.buffer = args->io.max,
+		.stride = (args->io.max + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE,
+		.depth = args->batch,
 	};
+	if (run->depth < run->ops->bounces)
+		run->depth = run->ops->bounces;
 	run->files = args->dirs ? args->threads : args->jobs;
 	run->file = calloc(run->files, sizeof(*run->file));
 	run->worker = calloc(args->threads, sizeof(*run->worker));
@@ -336,7 +319,7 @@ void gdsio_run_close(struct gdsio_run *run)
 	CUdevice dev;
 
 	for (i = 0; i < run->workers; i++)
-		close_worker(&run->worker[i]);
+		gdsio_worker_close(&run->worker[i]);
 	for (i = 0; i < run->files; i++) {
 		file = &run->file[i];
 		if (file->known)

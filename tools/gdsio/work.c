@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ enum gdsio_stop gdsio_stopped(void)
 	return (enum gdsio_stop)atomic_load(&stop_why);
 }
 
-static uint64_t now_ns(void)
+uint64_t gdsio_now_ns(void)
 {
 	struct timespec t;
 
@@ -46,36 +47,37 @@ static const char *next_step(const struct gdsio_worker *w, int err)
 {
 	switch (err) {
 	case EINVAL:
-		if (!w->run->ops->cufile && !w->run->args->buffered)
+		if (!gdsio_by_cufile(w->run->args->xfer) && !w->run->args->buffered)
 			return "O_DIRECT wants -i, -s and -o in whole blocks: round them, or -O 1";
 		return "cufile.log may say more";
 	case ENOSPC: return "free some space on the file system";
 	case EIO: return "the kernel log may name the drive";
 	default:
-		return w->run->ops->cufile ? "cufile.log may say more" : "see the kernel log";
+		return gdsio_by_cufile(w->run->args->xfer) ? "cufile.log may say more" : "see the kernel log";
 	}
 }
 
-static void io_failed(const struct gdsio_worker *w, ssize_t ret, size_t len, off_t off)
+static void io_failed(const struct gdsio_worker *w, const struct gdsio_io *io)
 {
-	bool write = gdsio_is_write(w->run->pass.rw);
-	int err = ret < 0 ? errno : 0;
+	const int err = io->got < 0 ? (int)-io->got : 0;
+	const char *verb = io->write ? "write" : "read";
+	const ssize_t ret = err ? -1 : io->got;
 
-	if (ret >= 0)
-		fprintf(stderr, "Tid: %u incomplete %s, done = %zd issued = %zu\n", w->tid,
-			write ? "Write" : "Read", ret, len);
-	else
+	if (err)
 		fprintf(stderr, "io failed :ret :%zd errno :%d, file offset :%lld, block size  "
-			":%zu\n", ret, err, (long long)off, len);
+			":%zu\n", ret, err, (long long)io->off, io->len);
+	else
+		fprintf(stderr, "Tid: %u incomplete %s, done = %zd issued = %zu\n", w->tid,
+			io->write ? "Write" : "Read", io->got, io->len);
 	fprintf(stderr, "Error: IO failed stopping traffic, fd :%d ret:%zd errno :%d\n",
 		w->file->fd, ret, err);
-	if (ret < 0)
-		gdsio_err("%s: %s of %zu bytes at %lld: %s (%s); %s", w->file->path,
-			  write ? "write" : "read", len, (long long)off, gdsio_errno_text(err),
+	if (err)
+		gdsio_err("%s: %s of %zu bytes at %lld: %s (%s); %s", w->file->path, verb,
+			  io->len, (long long)io->off, gdsio_errno_text(err),
 			  gdsio_errno_name(err), next_step(w, err));
 	else
 		gdsio_err("%s: %s of %zu bytes at %lld moved %zd; is the file being truncated?",
-			  w->file->path, write ? "write" : "read", len, (long long)off, ret);
+			  w->file->path, verb, io->len, (long long)io->off, io->got);
 }
 
 static const char *hex(const uint8_t *bytes, size_t n, char text[24])
@@ -88,83 +90,179 @@ static const char *hex(const uint8_t *bytes, size_t n, char text[24])
 	return text;
 }
 
-static int compare(struct gdsio_worker *w, size_t len, off_t off)
+/* What is known of the block that holds the first wrong byte. */
+static const char *kind_text(const struct stamp_miss *miss, char text[128])
 {
-	char want[24], found[24], other[64] = "";
+	switch (miss->kind) {
+	case STAMP_MISPLACED:
+		snprintf(text, 128, " (misplaced: the stamp of offset %" PRIu64 ")",
+			 miss->other_off);
+		break;
+	case STAMP_STALE:
+		snprintf(text, 128, " (stale: left by another run, %016" PRIx64 ")",
+			 miss->other_generation);
+		break;
+	case STAMP_FOREIGN:
+		snprintf(text, 128, " (stale and misplaced: the stamp of offset %" PRIu64
+			 " of another run, %016" PRIx64 ")", miss->other_off,
+			 miss->other_generation);
+		break;
+	case STAMP_SHIFTED:
+		snprintf(text, 128, " (shifted: this block's stamp begins %" PRIu64 " bytes late)",
+			 miss->shift);
+		break;
+	default:
+		text[0] = '\0';
+	}
+	return text;
+}
+
+static int compare(struct gdsio_worker *w, const struct gdsio_io *io)
+{
+	char want[24], found[24], kind[128];
 	struct stamp_miss miss;
 
-	if (w->run->ops->get(w, len))
+	if (gdsio_get(w, io->slot, io->len))
 		return -EIO;
-	if (!stamp_check(w->data, len, off, &miss))
+	if (!stamp_check(gdsio_image(w, io->slot), io->len, io->off, w->file->generation, &miss)) {
+		w->tally.checked += io->len;
 		return 0;
-	if (miss.other)
-		snprintf(other, sizeof(other), " (the stamp of offset %" PRIu64 ")",
-			 miss.other_off);
+	}
 	gdsio_err("%s: wrong data at offset %" PRIu64 ": expected %s, found %s%s; was the file "
 		  "written with -I 1 -V, or has something changed it?", w->file->path, miss.off,
-		  hex(miss.want, miss.len, want), hex(miss.found, miss.len, found), other);
+		  hex(miss.want, miss.len, want), hex(miss.found, miss.len, found),
+		  kind_text(&miss, kind));
 	return -EILSEQ;
 }
 
 /* -- a thread -- */
 
-static int one_piece(struct gdsio_worker *w, size_t len, off_t off)
+/* What a write writes: random words, or the stamps of a place; never what was in memory. */
+static int fill(struct gdsio_worker *w, unsigned int slot, size_t len, off_t off,
+		uint64_t generation)
 {
-	const struct gdsio_run *run = w->run;
-	bool write = gdsio_is_write(run->pass.rw);
-	uint64_t start;
-	ssize_t n;
+	uint8_t *image = gdsio_image(w, slot);
+	uint64_t word;
+	size_t i, n;
 
-	if (write && run->pass.stamp) {
-		stamp_fill(w->data, len, off);
-		if (run->ops->put(w, len))
-			return -EIO;
+	if (!w->run->args->random_fill || w->run->pass.stamp) {
+		stamp_fill(image, len, off, generation);
+		return gdsio_put(w, slot, len);
 	}
-	start = now_ns();
-	n = write ? run->ops->write(w, len, off) : run->ops->read(w, len, off);
-	w->tally.ns += now_ns() - start;
-	if (n != (ssize_t)len) {
-		io_failed(w, n, len, off);
-		return -EIO;
+	for (i = 0; i < len; i += n) {
+		word = gdsio_random(&w->rng);
+		n = len - i < sizeof(word) ? len - i : sizeof(word);
+		memcpy(image + i, &word, n);
 	}
-	w->tally.bytes += len;
-	w->tally.ops++;
-	atomic_fetch_add_explicit(&w->progress, len, memory_order_relaxed);
-	return run->pass.check ? compare(w, len, off) : 0;
+	return gdsio_put(w, slot, len);
 }
 
-/* Without stamps all pieces have one content; never what was in GPU memory before. */
+/* Without stamps all pieces have one content. */
 static int fill_once(struct gdsio_worker *w)
 {
-	stamp_fill(w->data, w->run->buffer, w->off);
-	return w->run->ops->put(w, w->run->buffer);
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < w->run->depth && !err; i++)
+		err = fill(w, i, w->run->buffer, (off_t)w->off, 0);
+	return err;
+}
+
+/* The next pieces, as many as the depth allows: their number. */
+static unsigned int next_round(struct gdsio_worker *w, struct gdsio_cursor *c)
+{
+	const struct gdsio_run *run = w->run;
+	const unsigned int mix = run->args->mix;
+	struct gdsio_io *io;
+	unsigned int n;
+
+	for (n = 0; n < run->depth; n++) {
+		io = &w->io[n];
+		if (!gdsio_cursor_next(c, &io->off, &io->len))
+			break;
+		io->w = w;
+		io->slot = n;
+		io->got = 0;
+		io->write = mix ? gdsio_random(&w->rng) % 100 >= mix :
+				  gdsio_is_write(run->pass.rw);
+	}
+	return n;
+}
+
+static int account(struct gdsio_worker *w, const struct gdsio_io *io)
+{
+	const uint64_t ns = io->ended - io->began;
+
+	if (io->got != (ssize_t)io->len) {
+		io_failed(w, io);
+		return -EIO;
+	}
+	w->tally.bytes += io->len;
+	w->tally.written += io->write ? io->len : 0;
+	w->tally.ops++;
+	w->tally.ns += ns;
+	gdsio_hist_put(&w->tally.hist, ns);
+	atomic_fetch_add_explicit(&w->progress, io->len, memory_order_relaxed);
+	return w->run->pass.check ? compare(w, io) : 0;
+}
+
+static int one_round(struct gdsio_worker *w, unsigned int n)
+{
+	const struct gdsio_run *run = w->run;
+	const bool refill = run->pass.stamp || run->args->refill;
+	struct gdsio_io *io;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++) {
+		io = &w->io[i];
+		if (io->write && refill)
+			err = fill(w, i, io->len, io->off,
+				   run->pass.stamp ? w->file->generation : 0);
+	}
+	if (!err)
+		err = run->ops->round(w, w->io, n);
+	for (i = 0; i < n && !err; i++)
+		err = account(w, &w->io[i]);
+	return err;
+}
+
+static int bind_worker(struct gdsio_worker *w)
+{
+	cpu_set_t was;
+
+	if (w->job->node >= 0 && gdsio_numa_bind("", w->job->node, &was))
+		return -EIO;
+	return w->ctx ? gdsio_cuda(cuCtxSetCurrent(w->ctx), "cuCtxSetCurrent") : 0;
 }
 
 static int all_pieces(struct gdsio_worker *w)
 {
 	const struct gdsio_run *run = w->run;
 	const struct gdsio_args *a = run->args;
-	struct gdsio_cursor c;
-	int err = 0;
-	size_t len;
-	off_t off;
-
-	if (run->ops->gpu && gdsio_cuda(cuCtxSetCurrent(w->ctx), "cuCtxSetCurrent"))
-		return -EIO;
-	if (gdsio_is_write(run->pass.rw) && !run->pass.stamp && fill_once(w))
-		return -EIO;
 	/* far apart, so that no two threads walk the same sequence */
-	gdsio_cursor_init(&c, &a->io, w->off, w->len, gdsio_is_random(run->pass.rw),
-			  (a->seed + 1) * GDSIO_MAX_THREADS + w->tid);
+	const uint64_t seed = (a->seed + 1) * GDSIO_MAX_THREADS + w->tid;
+	const bool writes = gdsio_is_write(run->pass.rw) || a->mix;
+	struct gdsio_cursor c;
+	unsigned int n;
+	int err;
+
+	err = bind_worker(w);
+	w->rng = ~seed;
+	if (!err && writes && !run->pass.stamp)
+		err = fill_once(w);
+	gdsio_cursor_init(&c, &a->io, w->off, w->len, gdsio_is_random(run->pass.rw), seed);
+	if (a->unaligned)
+		c.unit = 1;
 	while (!err && !gdsio_stopped()) {
-		if (!gdsio_cursor_next(&c, &off, &len)) {
-			if (!run->until_ns)
-				break;
+		n = next_round(w, &c);
+		if (!n && !run->until_ns)
+			break;
+		if (!n)
 			gdsio_cursor_again(&c);
-			continue;
-		}
-		err = one_piece(w, len, off);
-		if (run->until_ns && now_ns() >= run->until_ns)
+		else
+			err = one_round(w, n);
+		if (run->until_ns && gdsio_now_ns() >= run->until_ns)
 			break;
 	}
 	return err;
@@ -186,27 +284,31 @@ static void *worker_main(void *arg)
 
 /* -- the pass -- */
 
-static void show_progress(const struct gdsio_run *run, uint64_t start, uint64_t requested)
+/*
+ * On a terminal one line that changes, elsewhere (--progress) a line for each second. What is
+ * left is told from the time, or from the bytes at the rate so far.
+ */
+static void show_progress(const struct gdsio_run *run, uint64_t start, uint64_t requested, bool tty)
 {
-	double seconds = (now_ns() - start) / (double)NS;
+	double seconds = (gdsio_now_ns() - start) / (double)NS, all = run->args->seconds;
 	uint64_t done = 0;
 	unsigned int i;
 
 	for (i = 0; i < run->workers; i++)
 		done += atomic_load_explicit(&run->worker[i].progress, memory_order_relaxed);
-	if (run->until_ns)
-		fprintf(stderr, "\rgdsio: %.0f of %u s, %.0f MiB, %.0f MiB/s\033[K", seconds,
-			run->args->seconds, done / MIB, done / MIB / seconds);
-	else
-		fprintf(stderr, "\rgdsio: %.0f of %.0f MiB, %.0f%%, %.0f MiB/s\033[K", done / MIB,
-			requested / MIB, 100.0 * done / requested, done / MIB / seconds);
+	if (!run->until_ns)
+		all = done ? seconds / done * requested : 0;
+	fprintf(stderr, "%sgdsio: %.0f of %.0f MiB, %.0f MiB/s, %.0f s, %.0f s left%s",
+		tty ? "\r" : "", done / MIB, requested / MIB, done / MIB / seconds, seconds,
+		all > seconds ? all - seconds : 0, tty ? "\033[K" : "\n");
 }
 
-/* Until all workers have ended; someone at a terminal sees how far they are. */
+/* Until all workers have ended. */
 static void watch(struct gdsio_run *run, uint64_t start, uint64_t requested)
 {
 	struct timespec next = { .tv_sec = start / NS, .tv_nsec = start % NS };
-	bool tty = isatty(STDERR_FILENO), shown = false;
+	const bool tty = isatty(STDERR_FILENO);
+	bool shown = false;
 
 	pthread_mutex_lock(&run->lock);
 	next.tv_sec++;
@@ -214,10 +316,10 @@ static void watch(struct gdsio_run *run, uint64_t start, uint64_t requested)
 		if (pthread_cond_timedwait(&run->ended, &run->lock, &next) != ETIMEDOUT)
 			continue;
 		next.tv_sec++;
-		if (!tty)
+		if (!tty && !run->args->progress)
 			continue;
-		show_progress(run, start, requested);
-		shown = true;
+		show_progress(run, start, requested, tty);
+		shown = tty;
 	}
 	pthread_mutex_unlock(&run->lock);
 	if (shown)
@@ -254,49 +356,134 @@ static unsigned int start_workers(struct gdsio_run *run)
 	return i;
 }
 
-int gdsio_pass(struct gdsio_run *run, const struct gdsio_pass *pass, struct gdsio_result *result)
+static double cpu_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_utime.tv_sec + u.ru_stime.tv_sec +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+int gdsio_file_account(struct gdsio_file *file)
+{
+	struct ogds_report io = OGDS_REPORT_INIT;
+	int err = ogds_handle_io(file->fh, &io);
+
+	if (err) {
+		gdsio_err("%s: the library does not tell which way the bytes went: %s",
+			  file->path, strerror(-err));
+		return -EIO;
+	}
+	file->tally = (struct gdsio_tally){ 0 };
+	gdsio_tally_io(&file->tally, &io);
+	return 0;
+}
+
+/* Of job `job`, or of all (NULL). */
+static void add_tallies(const struct gdsio_run *run, const struct gdsio_job *job,
+			struct gdsio_tally *sum)
+{
+	unsigned int i;
+
+	for (i = 0; i < run->workers; i++) {
+		if (!job || run->worker[i].job == job)
+			gdsio_tally_add(sum, &run->worker[i].tally);
+	}
+	for (i = 0; i < run->files && run->ops->by_file; i++) {
+		if (!job || run->file[i].job == job)
+			gdsio_tally_add(sum, &run->file[i].tally);
+	}
+}
+
+static int account_files(struct gdsio_run *run)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < run->files && run->ops->by_file && !err; i++)
+		err = gdsio_file_account(&run->file[i]);
+	return err;
+}
+
+void gdsio_job_result(const struct gdsio_run *run, unsigned int n,
+		      const struct gdsio_result *all, struct gdsio_result *result)
+{
+	const struct gdsio_job *job = &run->args->job[n];
+
+	*result = *all;
+	result->tally = (struct gdsio_tally){ 0 };
+	result->threads = job->threads;
+	result->requested = job->size;
+	add_tallies(run, job, &result->tally);
+}
+
+static void describe(const struct gdsio_run *run, struct gdsio_result *result)
 {
 	const struct gdsio_args *a = run->args;
-	unsigned int i, started;
-	uint64_t start;
+	unsigned int i;
 
 	*result = (struct gdsio_result){
-		.rw = pass->rw,
+		.rw = run->pass.rw,
 		.xfer = a->xfer,
+		.host_memory = !gdsio_in_gpu(a),
 		.threads = a->threads,
+		.depth = run->depth,
+		.mix = a->mix,
 		.io = a->io,
-		.requested = a->size * a->jobs,
+		.stamped = run->pass.stamp,
+		.compared = run->pass.check,
 	};
+	for (i = 0; i < a->jobs; i++)
+		result->requested += a->job[i].size;
+}
+
+int gdsio_pass(struct gdsio_run *run, const struct gdsio_pass *pass, struct gdsio_result *result)
+{
+	const uint64_t seconds = pass->timed ? run->args->seconds : 0;
+	unsigned int i, started;
+	uint64_t start;
+	double cpu;
+
 	run->pass = *pass;
-	start = now_ns();
-	run->until_ns = a->seconds ? start + a->seconds * NS : 0;
+	describe(run, result);
+	if (account_files(run))
+		return -EIO;
+	cpu = cpu_seconds();
+	start = gdsio_now_ns();
+	run->until_ns = seconds ? start + seconds * NS : 0;
 	started = start_workers(run);
 	watch(run, start, result->requested);
-	for (i = 0; i < started; i++) {
+	for (i = 0; i < started; i++)
 		pthread_join(run->worker[i].thread, NULL);
-		gdsio_tally_add(&result->tally, &run->worker[i].tally);
+	result->seconds = (gdsio_now_ns() - start) / (double)NS;
+	result->cpu_seconds = cpu_seconds() - cpu;
+	if (gdsio_stopped() == STOP_ERROR || account_files(run))
+		return -EIO;
+	add_tallies(run, NULL, &result->tally);
+	if (gdsio_unattributed(&result->tally)) {
+		gdsio_err("%" PRIu64 " bytes were moved, but the library tells the way of %" PRIu64
+			  "; no rate is printed that cannot be attributed", result->tally.bytes,
+			  result->tally.bytes - gdsio_unattributed(&result->tally));
+		return -EIO;
 	}
-	result->seconds = (now_ns() - start) / (double)NS;
-	switch (gdsio_stopped()) {
-	case STOP_NOT: return 0;
-	case STOP_SIGNAL: return -EINTR;
-	default: return -EIO;
-	}
+	return gdsio_stopped() == STOP_SIGNAL ? -EINTR : 0;
 }
 
 int gdsio_clear(struct gdsio_run *run)
 {
 	struct gdsio_worker *w;
-	unsigned int i;
+	unsigned int i, slot;
 
 	for (i = 0; i < run->workers; i++) {
 		w = &run->worker[i];
-		memset(w->data, 0xff, run->buffer);
-		if (!run->ops->gpu)
-			continue;
-		if (gdsio_cuda(cuCtxSetCurrent(w->ctx), "cuCtxSetCurrent") ||
-		    run->ops->put(w, run->buffer))
+		if (w->ctx && gdsio_cuda(cuCtxSetCurrent(w->ctx), "cuCtxSetCurrent"))
 			return -EIO;
+		for (slot = 0; slot < run->depth; slot++) {
+			memset(gdsio_image(w, slot), 0xff, run->buffer);
+			if (gdsio_put(w, slot, run->buffer))
+				return -EIO;
+		}
 	}
 	return 0;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* xfer.c - the transfer types: cuFile, host memory, host memory and a copy. */
+/* xfer.c - the transfer types that do one thing after another: cuFile, host memory, copies. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "gdsio.h"
+#include "xfer.h"
 
 /* -- 0: storage to GPU, by cuFile -- */
 
@@ -22,148 +23,92 @@ static ssize_t account(struct gdsio_worker *w, ssize_t n)
 		gdsio_err("%s: the library does not tell which way %zd bytes went: %s; is "
 			  "libcufile.so.0 the one that gdsio was built with?", w->file->path, n,
 			  strerror(-err));
-		errno = -err;
-		return -1;
+		return err;
 	}
 	gdsio_tally_io(&w->tally, &io);
 	return n;
 }
 
-static ssize_t gpud_read(struct gdsio_worker *w, size_t len, off_t off)
+static int gpud(struct gdsio_worker *w, struct gdsio_io *io, unsigned int n)
 {
-	return account(w, cuFileRead(w->file->fh, (void *)(uintptr_t)w->gpu, len, off, 0));
-}
-
-static ssize_t gpud_write(struct gdsio_worker *w, size_t len, off_t off)
-{
-	return account(w, cuFileWrite(w->file->fh, (void *)(uintptr_t)w->gpu, len, off, 0));
-}
-
-/* cuFile is ordered with no stream: the copy must have ended before it reads the memory. */
-static int gpu_put(struct gdsio_worker *w, size_t len)
-{
-	int err = gdsio_cuda(cuMemcpyHtoD(w->gpu, w->data, len), "copy to the GPU");
-
-	return err ? err : gdsio_cuda(cuCtxSynchronize(), "wait for the GPU");
-}
-
-static int gpu_get(struct gdsio_worker *w, size_t len)
-{
-	return gdsio_cuda(cuMemcpyDtoH(w->data, w->gpu, len), "copy from the GPU");
+	io->began = gdsio_now_ns();
+	io->got = io->write ? cuFileWrite(w->file->fh, gdsio_slot(w, 0), io->len, io->off, 0) :
+			      cuFileRead(w->file->fh, gdsio_slot(w, 0), io->len, io->off, 0);
+	io->ended = gdsio_now_ns();
+	if (io->got == -1)
+		io->got = errno ? -errno : -EIO;
+	io->got = account(w, io->got);
+	return 0;
 }
 
 /* -- by the file system -- */
 
-static ssize_t posix_read(const struct gdsio_worker *w, uint8_t *buf, size_t len, off_t off)
+static ssize_t one_io(int fd, bool write, uint8_t *buf, size_t len, off_t off)
+{
+	ssize_t n;
+
+	do
+		n = write ? pwrite(fd, buf, len, off) : pread(fd, buf, len, off);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+ssize_t gdsio_posix(const struct gdsio_io *io, uint8_t *buf)
 {
 	size_t done = 0;
 	ssize_t n;
 
-	while (done < len) {
-		n = pread(w->file->fd, buf + done, len - done, off + (off_t)done);
-		if (n < 0 && errno == EINTR)
-			continue;
+	while (done < io->len) {
+		n = one_io(io->w->file->fd, io->write, buf + done, io->len - done,
+			   io->off + (off_t)done);
 		if (n < 0)
-			return -1;
+			return n;
 		if (!n)
 			break;
 		done += n;
 	}
 	return (ssize_t)done;
-}
-
-static ssize_t posix_write(const struct gdsio_worker *w, const uint8_t *buf, size_t len, off_t off)
-{
-	size_t done = 0;
-	ssize_t n;
-
-	while (done < len) {
-		n = pwrite(w->file->fd, buf + done, len - done, off + (off_t)done);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		if (!n)
-			break;
-		done += n;
-	}
-	return (ssize_t)done;
-}
-
-static ssize_t plain(struct gdsio_worker *w, enum ogds_route route, ssize_t n, off_t off)
-{
-	if (n > 0)
-		gdsio_tally_plain(&w->tally, route, off, n);
-	return n;
 }
 
 /* -- 1: storage to host memory -- */
 
-static ssize_t cpu_read(struct gdsio_worker *w, size_t len, off_t off)
+static int cpu_only(struct gdsio_worker *w, struct gdsio_io *io, unsigned int n)
 {
-	return plain(w, OGDS_ROUTE_HOST, posix_read(w, w->data, len, off), off);
-}
-
-static ssize_t cpu_write(struct gdsio_worker *w, size_t len, off_t off)
-{
-	return plain(w, OGDS_ROUTE_HOST, posix_write(w, w->data, len, off), off);
-}
-
-/* w->data is the buffer itself */
-static int cpu_nothing(struct gdsio_worker *w, size_t len)
-{
+	io->began = gdsio_now_ns();
+	io->got = gdsio_posix(io, gdsio_slot(w, 0));
+	io->ended = gdsio_now_ns();
+	if (io->got > 0)
+		gdsio_tally_plain(&w->tally, OGDS_ROUTE_HOST, io->off, io->got);
 	return 0;
 }
 
-/* -- 2: storage to host memory, then a copy to the GPU -- */
+/* -- 2 and 4: storage to host memory, with O_DIRECT or not, then a copy to the GPU -- */
 
-static ssize_t copied(int err, ssize_t n)
+static int cpu_gpu(struct gdsio_worker *w, struct gdsio_io *io, unsigned int n)
 {
+	const CUdeviceptr gpu = (uintptr_t)gdsio_slot(w, 0);
+	int err = 0;
+
+	io->began = gdsio_now_ns();
+	if (io->write)
+		err = gdsio_cuda(cuMemcpyDtoH(w->bounce.host, gpu, io->len), "copy from the GPU");
 	if (!err)
-		return n;
-	errno = -err;
-	return -1;
-}
-
-static ssize_t cpu_gpu_read(struct gdsio_worker *w, size_t len, off_t off)
-{
-	ssize_t n = posix_read(w, w->bounce, len, off);
-
-	if (n > 0)
-		n = copied(gdsio_cuda(cuMemcpyHtoD(w->gpu, w->bounce, n), "copy to the GPU"), n);
-	return plain(w, OGDS_ROUTE_BOUNCE, n, off);
-}
-
-static ssize_t cpu_gpu_write(struct gdsio_worker *w, size_t len, off_t off)
-{
-	int err = gdsio_cuda(cuMemcpyDtoH(w->bounce, w->gpu, len), "copy from the GPU");
-
-	if (err)
-		return copied(err, 0);
-	return plain(w, OGDS_ROUTE_BOUNCE, posix_write(w, w->bounce, len, off), off);
+		io->got = gdsio_posix(io, w->bounce.host);
+	if (!err && !io->write && io->got > 0)
+		err = gdsio_cuda(cuMemcpyHtoD(gpu, w->bounce.host, io->got), "copy to the GPU");
+	io->ended = gdsio_now_ns();
+	if (!err && io->got > 0)
+		gdsio_tally_plain(&w->tally, OGDS_ROUTE_BOUNCE, io->off, io->got);
+	return err;
 }
 
 const struct gdsio_xfer_ops gdsio_xfer_ops[XFERS] = {
-	[XFER_GPUD] = {
-		.gpu = true,
-		.cufile = true,
-		.read = gpud_read,
-		.write = gpud_write,
-		.put = gpu_put,
-		.get = gpu_get,
-	},
-	[XFER_CPUONLY] = {
-		.read = cpu_read,
-		.write = cpu_write,
-		.put = cpu_nothing,
-		.get = cpu_nothing,
-	},
-	[XFER_CPU_GPU] = {
-		.gpu = true,
-		.bounce = true,
-		.read = cpu_gpu_read,
-		.write = cpu_gpu_write,
-		.put = gpu_put,
-		.get = gpu_get,
-	},
+	[XFER_GPUD] = { .round = gpud },
+	[XFER_CPUONLY] = { .round = cpu_only },
+	[XFER_CPU_GPU] = { .round = cpu_gpu, .bounces = 1 },
+	[XFER_CPU_ASYNC_GPU] = { .round = gdsio_cpu_async_gpu, .bounces = 2 },
+	[XFER_CPU_CACHED_GPU] = { .round = cpu_gpu, .bounces = 1 },
+	[XFER_GPUD_ASYNC] = { .round = gdsio_gpud_stream, .by_file = true },
+	[XFER_GPU_BATCH] = { .round = gdsio_gpu_batch, .by_file = true },
+	[XFER_GPU_BATCH_STREAM] = { .round = gdsio_gpud_stream, .by_file = true },
 };
