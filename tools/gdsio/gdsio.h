@@ -21,6 +21,7 @@
 #include "args.h"
 #include "cufile.h"
 #include "report.h"
+#include "told.h"
 
 #define GDSIO_GPUS 256
 
@@ -70,7 +71,7 @@ struct gdsio_worker {
 	struct gdsio_memory buf;	/* what is read and written */
 	unsigned int registered;	/* slots of it */
 	struct gdsio_memory bounce;	/* pinned; of types that copy */
-	struct gdsio_memory image;	/* what is stamped and compared; none if buf is host memory */
+	struct gdsio_memory image;	/* what is stamped and compared; none for host memory */
 	struct gdsio_io *io;		/* run->depth of them */
 	CUstream *stream;		/* likewise, of types that need them; else NULL */
 	CUfileBatchHandle_t batch;
@@ -125,18 +126,6 @@ struct gdsio_xfer_ops {
 };
 
 extern const struct gdsio_xfer_ops gdsio_xfer_ops[XFERS];
-
-/* "gdsio: ..." on stderr */
-void gdsio_err(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* 0, or -EIO and told: "gdsio: WHAT: CUDA_ERROR_X" */
-int gdsio_cuda(CUresult res, const char *what);
-
-/* The text of an errno of cuFile calls, which may be a CUfileOpError. */
-const char *gdsio_errno_text(int err);
-const char *gdsio_errno_name(int err);
-
-uint64_t gdsio_now_ns(void);
 
 /*
  * Files open and long enough, buffers there and known: 0, or -EIO and told. What was

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,44 +78,6 @@ static const char help[] =
 	"\n"
 	"exit status: 0; 1 an error; 2 wrong usage; 3 with a type of cuFile (0, 5, 6, 7), whole\n"
 	"4-KiB blocks did not go direct; 130 interrupted\n";
-
-void gdsio_err(const char *fmt, ...)
-{
-	char text[PATH_MAX + 512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	/* one call: threads do not mix their lines */
-	fprintf(stderr, "gdsio: %s\n", text);
-}
-
-int gdsio_cuda(CUresult res, const char *what)
-{
-	const char *name = NULL, *text = NULL;
-
-	if (res == CUDA_SUCCESS)
-		return 0;
-	cuGetErrorName(res, &name);
-	cuGetErrorString(res, &text);
-	gdsio_err("%s: %s (%s)", what, text ? text : "CUDA error", name ? name : "unknown");
-	return -EIO;
-}
-
-const char *gdsio_errno_text(int err)
-{
-	return IS_CUFILE_ERR(err) ? CUFILE_ERRSTR(err) : strerror(err);
-}
-
-const char *gdsio_errno_name(int err)
-{
-	const char *name = strerrorname_np(err);
-
-	if (IS_CUFILE_ERR(err))
-		return "cuFile error";
-	return name ? name : "unknown errno";
-}
 
 static void on_sigint(int sig)
 {

@@ -129,7 +129,7 @@ static void print_line(FILE *f, const struct gdsio_result *r)
 		t->ops ? t->ns / 1000.0 / t->ops : 0.0, t->ops, r->seconds);
 }
 
-static void print_routes(FILE *f, const struct gdsio_tally *t)
+void gdsio_print_routes(FILE *f, const struct gdsio_tally *t)
 {
 	/* these stand in every report; the others where they moved something */
 	const unsigned int always = 1u << OGDS_ROUTE_NVFS | 1u << OGDS_ROUTE_STAGED |
@@ -198,7 +198,7 @@ static void print_reasons(FILE *f, const struct gdsio_tally *t)
 void gdsio_report(FILE *f, const struct gdsio_result *r)
 {
 	print_line(f, r);
-	print_routes(f, &r->tally);
+	gdsio_print_routes(f, &r->tally);
 	if (gdsio_fell_back(r))
 		print_reasons(f, &r->tally);
 	print_shares(f, r);

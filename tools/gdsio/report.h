@@ -75,6 +75,9 @@ extern const struct gdsio_part {
 	uint32_t part;
 } gdsio_parts[GDSIO_PARTS];
 
+/* The line of routes. */
+void gdsio_print_routes(FILE *f, const struct gdsio_tally *t);
+
 /* The result line, those of routes, latencies and state, a line for each reason. */
 void gdsio_report(FILE *f, const struct gdsio_result *r);
 

@@ -33,14 +33,6 @@ enum gdsio_stop gdsio_stopped(void)
 	return (enum gdsio_stop)atomic_load(&stop_why);
 }
 
-uint64_t gdsio_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NS + t.tv_nsec;
-}
-
 /* -- what went wrong; the first line of each kind has the form that scripts know -- */
 
 static const char *next_step(const struct gdsio_worker *w, int err)
