@@ -49,6 +49,7 @@ struct gdsio_io {
 	off_t buf_off;		/* for the stream API, which reads it by a pointer; 0 */
 	uint64_t began, ended;	/* CLOCK_MONOTONIC, ns */
 	ssize_t got;		/* bytes, or -errno, or minus a CUfileOpError */
+	uint32_t reason;	/* of the library, why a failed one would not go direct; 0: none */
 };
 
 /* Memory of a worker, in slots of run->stride bytes. */

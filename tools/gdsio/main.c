@@ -206,7 +206,7 @@ int main(int argc, char **argv)
 	char why[PATH_MAX + 256];
 
 	if (argc > 1 && !strcmp(argv[1], "sweep"))
-		return EXIT_USAGE;
+		return gdsio_sweep(argc - 1, argv + 1);
 	if (gdsio_args_parse(argc, argv, &args, why, sizeof(why))) {
 		gdsio_err("%s (gdsio -h shows all options)", why);
 		return EXIT_USAGE;

@@ -63,7 +63,12 @@ static void io_failed(const struct gdsio_worker *w, const struct gdsio_io *io)
 			io->write ? "Write" : "Read", io->got, io->len);
 	fprintf(stderr, "Error: IO failed stopping traffic, fd :%d ret:%zd errno :%d\n",
 		w->file->fd, ret, err);
-	if (err)
+	if (err && io->reason)
+		gdsio_err("%s: %s of %zu bytes at %lld: %s (%s): %s: %s; %s", w->file->path, verb,
+			  io->len, (long long)io->off, gdsio_errno_text(err),
+			  gdsio_errno_name(err), ogds_reason_id(io->reason),
+			  ogds_reason_text(io->reason), ogds_reason_remedy(io->reason));
+	else if (err)
 		gdsio_err("%s: %s of %zu bytes at %lld: %s (%s); %s", w->file->path, verb,
 			  io->len, (long long)io->off, gdsio_errno_text(err),
 			  gdsio_errno_name(err), next_step(w, err));
@@ -175,6 +180,7 @@ static unsigned int next_round(struct gdsio_worker *w, struct gdsio_cursor *c)
 		io->w = w;
 		io->slot = n;
 		io->got = 0;
+		io->reason = 0;
 		io->write = mix ? gdsio_random(&w->rng) % 100 >= mix :
 				  gdsio_is_write(run->pass.rw);
 	}

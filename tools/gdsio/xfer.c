@@ -31,12 +31,16 @@ static ssize_t account(struct gdsio_worker *w, ssize_t n)
 
 static int gpud(struct gdsio_worker *w, struct gdsio_io *io, unsigned int n)
 {
+	struct ogds_report report = OGDS_REPORT_INIT;
+
 	io->began = gdsio_now_ns();
 	io->got = io->write ? cuFileWrite(w->file->fh, gdsio_slot(w, 0), io->len, io->off, 0) :
 			      cuFileRead(w->file->fh, gdsio_slot(w, 0), io->len, io->off, 0);
 	io->ended = gdsio_now_ns();
-	if (io->got == -1)
+	if (io->got == -1) {
 		io->got = errno ? -errno : -EIO;
+		io->reason = ogds_last_io(&report) ? 0 : report.reason;
+	}
 	io->got = account(w, io->got);
 	return 0;
 }
