@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 # kernels: 6.12
 # vm: --trace --vram 2G --mem 2G
-# time: 80
+# time: 50
+# time-long: 140
 # Guards gdsio as users run it: write with stamps and verify, then verify with four
-# threads, both direct; the same through host memory; what its exit status says.
+# threads, both direct; batches and streams; the same through host memory; a sweep, in which
+# each way goes its way; gdsio_verify; what its exit status says. The long form moves 1 GiB.
 # Fails when a byte of a direct run did not go over the card's BAR or one byte more did,
 # when a buffer was not poison before or, seen from outside, does not hold its last piece of
 # the file afterwards, when the routes that gdsio tells are not those of the trace, when
@@ -15,9 +17,8 @@
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 PATH=$t_top/build/host/tools/gdsio:$PATH
 export CUFILE_LOGFILE_PATH=$t_tmp/cufile.log
-size=1G bytes=$((1 << 30)) ops=1024
-# its checkers make every copy slow
-! t_debug || size=64M bytes=$((64 << 20)) ops=64
+size=64M bytes=$((64 << 20)) ops=64
+[ "${OPENGDS_LONG:-0}" != 1 ] || size=1G bytes=$((1 << 30)) ops=1024
 file=/mnt/f
 
 # run STATUS NAME ARGUMENTS...: gdsio must end with that status; its output in $t_tmp/NAME
@@ -76,18 +77,38 @@ proved 0 read "--bar-bytes $bytes --ram-max 64M --witness $t_tmp/witness --file 
 lines read 1 "$direct"
 columns read 1 "READ GPUD 4 $kib(KiB) 1024(KiB) $ops"
 
+lines read 1 "^Link: $file: ext4 nvme[0-9]+n1 pci: [0-9a-f:.]+ link: .*, GPU 0 \\(.*\\) pci: [0-9a-f:.]+ link: "
+
+# several at a time, by batches and on a stream: the same bytes on the same way
+many=$((16 << 20))
+for x in 6 7; do
+	proved 0 many$x "--bar-bytes $((2 * many)) --ram-max 4M --witness $t_tmp/witness --file $file --buffers 8" \
+		-f $file -d 0 -w 2 -s 16M -i 256K -I 1 -x $x -B 4 -V
+	lines many$x 2 "^Routes: nvfs: $many \\(100.00%\\) .* direct: $many edge: 0 "
+	lines many$x 1 '^State: queue_depth: 8 checksum: verified '
+done
+
 rm $file
 proved 0 host-write "--bar-bytes 0 --ram-min $((2 * bytes))" \
-	-f $file -d 0 -w 1 -s $size -i 1M -I 1 -x 1 -V
+	-f $file -d 0 -w 4 -s $size -i 1M -I 1 -x 1 -V
 lines host-write 2 "$host"
-columns host-write 1 "WRITE CPUONLY 1 $kib(KiB) 1024(KiB) $ops"
-proved 0 host-read "--bar-bytes 0 --ram-min $bytes" \
-	-f $file -d 0 -w 4 -s $size -i 1M -I 0 -x 1 -V
-lines host-read 1 "$host"
+columns host-write 1 "WRITE CPUONLY 4 $kib(KiB) 1024(KiB) $ops"
 
 # what was written through host memory is the same data
 proved 0 mixed "--bar-bytes 16M --ram-max 4M --witness $t_tmp/witness --file $file --buffers 1" \
 	-f $file -d 0 -w 1 -s 16M -i 1M -I 0 -x 0 -V
+
+# whole blocks go direct at any offset; edges are told apart
+run 0 unaligned -f $file -d 0 -w 2 -s 4M -i 64K -I 0 -U -x 5 -V
+lines unaligned 1 '^State: .* checksum: verified compared: 4194304 '
+lines unaligned 0 '^Routes: .* edge: 0 '
+run 0 sweep sweep -f $file -s 4M --sizes 64K --threads 2 --ways nvfs,staged,bounce,GPU_BATCH -T 0 \
+	--out "$t_tmp/page"
+lines sweep 1 ' nvfs: .* by nvfs, .*, verified'
+lines sweep 1 ' staged: .* by staged, .*, verified'
+lines sweep 1 ' bounce: .* by bounce, .*, verified'
+lines sweep 1 ' GPU_BATCH: .* by nvfs, .*, verified'
+t_check "gdsio_verify: $file" gdsio_verify -f $file -s 1000001 -o 4097 -n 3 -c 300000 -t 5
 
 # no direct route: said, and seen in the exit status
 export CUFILE_FORCE_COMPAT_MODE=true

@@ -251,7 +251,7 @@ static void sweep_options(void **state)
 		{ "", "no file" }, { "-f", "needs a value" }, { "-f F --sizes 0", "--sizes 0" },
 		{ "-f F --sizes ,", "an empty list" }, { "-f F --threads 0", "--threads 0" },
 		{ "-f F --ways host", "--ways host" }, { "-f F --ways 8", "--ways 8" },
-		{ "-f F --ways 0,GPUD", "GPUD is named twice" }, { "-f F -T 0", "-T 0" },
+		{ "-f F --ways 0,GPUD", "GPUD is named twice" }, { "-f F -T 3601", "-T 3601" },
 		{ "-f F -s 1M --sizes 1M --threads 2", "the data set has no I/O of 1048576" },
 		{ "-f F --what", "--what is no option" }, { "-f F x", "x: what is it?" },
 	};

@@ -123,7 +123,7 @@ static void facts(FILE *f, struct json_object *doc)
 	fact(f, "File", text);
 	end_fact(f, "Drive", find_end(doc, "drive"));
 	end_fact(f, "GPU", find_end(doc, "gpu"));
-	snprintf(text, sizeof(text), "%s, %s of data, %" PRIu64 " s for each point",
+	snprintf(text, sizeof(text), "%s, %s of data, %" PRIu64 " s a point (0: once)",
 		 sweep_text(s, "io_type"), gdsio_size_text(sweep_int(s, "data_bytes"), size),
 		 sweep_int(s, "seconds"));
 	fact(f, "I/O", text);

@@ -40,7 +40,7 @@ static const char help[] =
 	"  --ways LIST      transfer types, and routes of the library: nvfs, p2pdma, staged, bar,\n"
 	"                   bounce, each of them alone (GPUD,CPU_GPU,CPUONLY)\n"
 	"  -I 0|1|2|3       read, write, read at random, write at random (0)\n"
-	"  -T SECONDS       for each point (2)\n"
+	"  -T SECONDS       for each point; 0: the data set once (2)\n"
 	"  -B ENTRIES       of a batch, for GPU_BATCH and GPU_BATCH_STREAM (16)\n"
 	"  --no-verify      do not read the data set once more to compare it with its stamps\n"
 	"  --overwrite      write also into a file that gdsio has not made\n"
@@ -319,7 +319,8 @@ static int command_of(const struct sweep *s, uint64_t size, unsigned int threads
 	number(c, "-i", size);
 	number(c, "-I", a->rw);
 	number(c, "-x", way->xfer);
-	number(c, "-T", a->seconds);
+	if (a->seconds)
+		number(c, "-T", a->seconds);
 	if (gdsio_has_depth(way->xfer))
 		number(c, "-B", a->batch);
 	/* memory that is not registered is what that route is for */

@@ -31,7 +31,7 @@ struct sweep_args {
 	unsigned int threads[SWEEP_LIST];
 	struct sweep_way way[SWEEP_LIST];
 	unsigned int sizes, thread_counts, ways;
-	unsigned int seconds;	/* of a point */
+	unsigned int seconds;	/* of a point; 0: the data set once */
 	unsigned int batch;
 	enum gdsio_rw rw;
 	bool no_verify;

@@ -114,7 +114,7 @@ static int take(struct parser *p, int opt, const char *text)
 	case 'f': a->file = text; return 0;
 	case 'O': a->out = text; return 0;
 	case 'd': return take_number(p, opt, text, 0, 255, &a->gpu);
-	case 'T': return take_number(p, opt, text, 1, 3600, &a->seconds);
+	case 'T': return take_number(p, opt, text, 0, 3600, &a->seconds);
 	case 'B': return take_number(p, opt, text, 1, GDSIO_MAX_BATCH, &a->batch);
 	case 'I':
 		if (take_number(p, opt, text, 0, RW_RANDWRITE, &v))
