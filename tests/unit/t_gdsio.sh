@@ -102,9 +102,19 @@ dd if="$tmp/old" of="$f" bs=4096 skip=50 seek=50 count=1 conv=notrunc status=non
 run 1 gdsio "${io[@]}" -V -x 6 -B 4
 says 1 "wrong data at offset 2048[0-9]*: .* \(stale: left by another run, "
 
-# SIGINT ends a run with the result so far
-sim/run gdsio "${io[@]}" -x 1 -T 30 >"$tmp/out" 2>&1 &
-sleep 0.3
+# wait_for COMMAND...: until it succeeds, for a minute at most
+wait_for() {
+	local left=600
+	until "$@" 2>/dev/null; do
+		left=$((left - 1))
+		[ "$left" -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+# SIGINT ends a run with the result so far; progress is told where no terminal is
+sim/run gdsio "${io[@]}" -x 1 -T 300 --progress >"$tmp/out" 2>&1 &
+wait_for grep -q ' s left$' "$tmp/out" || wrong "no progress"
 kill -INT $!
 wait $!
 [ $? = 130 ] || wrong "an interrupted run has another status"
@@ -118,10 +128,11 @@ run 0 "${sweep[@]}" --resume
 says 4 'of the last sweep'
 [ "$(grep -c '<tr data-route="' "$tmp/r.html")" = 4 ] || wrong "the page has not all points"
 grep -q Incomplete "$tmp/r.html" && wrong "a whole sweep is called incomplete"
+rm "$tmp"/r.*
 sim/run "${sweep[@]}" -T 9 >"$tmp/out" 2>&1 &
-sleep 0.4
-pkill -INT -P $! gdsio 2>/dev/null
+wait_for test -e "$tmp/r.html" || wrong "no page"
 kill -INT $!
+pkill -INT -P $! gdsio 2>/dev/null
 wait $!
 [ $? = 130 ] || wrong "an interrupted sweep has another status"
 grep -q 'Incomplete:</strong> 0 of 4' "$tmp/r.html" || wrong "the page says not that it is incomplete"
