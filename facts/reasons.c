@@ -108,6 +108,21 @@ static const struct facts_reason_text table[] = {
 	       "listed for nvidia-fs",
 	       "leave \"register_peers\" on, allocate with cudaMalloc, and look for 'listed' in the "
 	       "log; docs/geforce.md"),
+	REASON(PAGES_MODULE, "R-PAGES-MODULE",
+	       "this nvidia-fs cannot map GPU pages into a process",
+	       "load the module of this project and version"),
+	REASON(PAGES_KERNEL, "R-PAGES-KERNEL",
+	       "the kernel has no pages for PCI memory, or not as nvidia-fs was built for",
+	       "use a kernel with CONFIG_PCI_P2PDMA (Debian's 6.17 and later) and build the module "
+	       "for it; /proc/driver/nvidia-fs/opengds tells which it was"),
+	REASON(PAGES_MEMORY, "R-PAGES-MEMORY",
+	       "this GPU memory has no P2PDMA pages, or they could not be mapped",
+	       "look for the cause in the log of the library and at 'p2pdma' in "
+	       "/proc/driver/nvidia-fs/opengds; carriers=p2pdma of the module asks for them"),
+	REASON(PAGES_DEVICE, "R-PAGES-DEVICE",
+	       "the kernel lets no peer-to-peer transfer to this GPU through the device under the file",
+	       "put the file on an NVMe drive, or on md 0, 1 or 10 of such, below one switch or a "
+	       "host bridge that the kernel allows; 'dmesg' may name the parameter"),
 };
 
 _Static_assert(sizeof(table) / sizeof(*table) == REASONS, "a reason is without its texts");

@@ -51,6 +51,11 @@ enum facts_reason {
 	REASON_BAR_PROOF,	/* a mapping did not show the memory it was made for */
 	REASON_BAR_FULL,	/* there is no room in BAR1 */
 	REASON_PIN_GATED,	/* the GPU driver pins only what a process lists (GeForce) */
+	/* why plain requests on GPU pages are no way */
+	REASON_PAGES_MODULE,	/* the module cannot map GPU pages into a process */
+	REASON_PAGES_KERNEL,	/* the kernel has no pages for PCI memory */
+	REASON_PAGES_MEMORY,	/* this memory has none, or they could not be mapped */
+	REASON_PAGES_DEVICE,	/* the device under the file does not take them */
 	REASONS
 };
 

@@ -125,6 +125,23 @@ struct bar *buffer_bar(struct buffer *b, unsigned int *reason)
 	return bar;
 }
 
+unsigned int buffer_pages(struct buffer *b)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	if (!b->pinned)
+		return b->reason;
+	if (atomic_load_explicit(&b->pages_asked, memory_order_acquire))
+		return b->pages_reason;
+	pthread_mutex_lock(&lock);
+	if (!atomic_load(&b->pages_asked)) {
+		b->pages_reason = nvfs_win_pages(&b->win);
+		atomic_store(&b->pages_asked, true);
+	}
+	pthread_mutex_unlock(&lock);
+	return b->pages_reason;
+}
+
 static void release(struct buffer *b)
 {
 	if (b->bar)

@@ -35,6 +35,9 @@ struct buffer {
 	atomic_uint bar_state;
 	struct bar *bar;	/* NULL: it has none */
 	unsigned int bar_reason;	/* why */
+
+	atomic_bool pages_asked;	/* win.pages and pages_reason are final */
+	unsigned int pages_reason;	/* why it has no pages in the process */
 };
 
 /*
@@ -54,6 +57,9 @@ void buffer_put(struct buffer *b);
  * *reason, or (REASON_NONE) another thread makes it now.
  */
 struct bar *buffer_bar(struct buffer *b, unsigned int *reason);
+
+/* REASON_NONE: its memory is at win.pages; made at the first call, which others wait for. */
+unsigned int buffer_pages(struct buffer *b);
 
 /* At close, nobody inside. */
 void buffers_release(void);

@@ -79,6 +79,35 @@ struct device *device_get(int index, int *err)
 	return d;
 }
 
+bool device_no_p2p(struct device *d, dev_t files)
+{
+	unsigned int i;
+	uint64_t was;
+
+	for (i = 0; i < DEVICE_NO_P2P; i++) {
+		was = atomic_load_explicit(&d->no_p2p[i], memory_order_relaxed);
+		if (was == (uint64_t)files + 1)
+			return true;
+		if (!was)
+			return false;
+	}
+	return false;
+}
+
+/* More of them than there is room for are learned by each request anew. */
+void device_set_no_p2p(struct device *d, dev_t files)
+{
+	unsigned int i;
+	uint64_t was;
+
+	for (i = 0; i < DEVICE_NO_P2P; i++) {
+		was = 0;
+		if (atomic_compare_exchange_strong(&d->no_p2p[i], &was, (uint64_t)files + 1) ||
+		    was == (uint64_t)files + 1)
+			return;
+	}
+}
+
 int device_pin(struct device *d, size_t size)
 {
 	size_t limit = driver_word(&driver_config()->max_pinned_kb) * 1024;

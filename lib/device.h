@@ -9,13 +9,17 @@
 #define DEVICE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "bar.h"
 #include "peers.h"
 #include "pin_cost.h"
 #include "staged.h"
 #include "way_cost.h"
+
+#define DEVICE_NO_P2P 32
 
 struct device {
 	int index;
@@ -29,6 +33,8 @@ struct device {
 	struct bar_gpu bar;	/* stores through BAR1 */
 	struct peers_gpu peers;	/* pins of a GeForce */
 	struct way_cost ways;	/* of those against the copy engine */
+	/* device numbers of files (+ 1) whose device does not take this GPU's pages; 0: free */
+	_Atomic uint64_t no_p2p[DEVICE_NO_P2P];
 };
 
 /* NULL with *err set (errmap.h); one log line names the device. */
@@ -37,6 +43,10 @@ struct device *device_get(int index, int *err);
 /* Counts `size` more pinned bytes: 0, or -ENOMEM: max_device_pinned_mem_size_kb is used up. */
 int device_pin(struct device *d, size_t size);
 void device_unpin(struct device *d, size_t size);
+
+/* The kernel's verdict on P2PDMA between this GPU and the device of files, kept until the close. */
+bool device_no_p2p(struct device *d, dev_t files);
+void device_set_no_p2p(struct device *d, dev_t files);
 
 /* At close, nobody inside. */
 void devices_release(void);

@@ -261,8 +261,10 @@ static int judge(struct file *f)
 	const struct facts_reason_text *t;
 	unsigned int why;
 
-	f->reason = f->user ? REASON_USER_FS : file_facts(f);
-	why = c->force_compat ? REASON_FORCE_COMPAT : f->reason ? f->reason : nvfs_reason();
+	f->reason = f->user ? REASON_USER_FS : file_facts(f, false);
+	f->pages_reason = f->reason == REASON_STACKED ? file_facts(f, true) : f->reason;
+	why = c->routes & 1u << OGDS_ROUTE_P2PDMA ? f->pages_reason : f->reason;
+	why = c->force_compat ? REASON_FORCE_COMPAT : why ? why : nvfs_reason();
 	if (why == REASON_NONE)
 		return 0;
 	t = facts_reason(why);

@@ -41,6 +41,7 @@ struct file {
 	struct nvfs_file nvfs;
 	char name[FACTS_PATH];	/* path, or "fd 7" */
 	unsigned int reason;	/* why it does not go direct (facts) */
+	unsigned int pages_reason; /* the same for requests on GPU pages in the process */
 	atomic_bool strict;
 	atomic_uint refused;	/* a reason learnt from a request, or 0 */
 	_Atomic uint64_t said;	/* bit n: reason n stands in the log */
@@ -89,6 +90,12 @@ bool file_piece_by_drive(struct file *f, size_t size, off_t off);
 
 /* O_DIRECT where alignment allows: the caller's flag decides, or force_odirect_mode. */
 bool file_prefers_direct(const struct file *f);
+
+/* The device that it lies on: of its file system, or itself. */
+static inline dev_t file_device(const struct file *f)
+{
+	return S_ISBLK(f->st.st_mode) ? f->st.st_rdev : f->st.st_dev;
+}
 
 /* True the first time for this file and reason: the caller says it. */
 bool file_say_once(struct file *f, unsigned int reason);

@@ -33,7 +33,8 @@ static bool mount_listed(const char (*list)[CONFIG_PATH], const char *point)
 	return false;
 }
 
-static unsigned int block_facts(const struct facts_block *b)
+/* pages: for requests on GPU pages, which md hands on by itself. */
+static unsigned int block_facts(const struct facts_block *b, bool pages)
 {
 	const struct config *c = driver_config();
 
@@ -42,9 +43,12 @@ static unsigned int block_facts(const struct facts_block *b)
 	switch (b->kind) {
 	case FACTS_BLOCK_NVME:
 		break;
-	case FACTS_BLOCK_DM:
 	case FACTS_BLOCK_MD:
 	case FACTS_BLOCK_NVME_MULTIPATH:
+		if (pages)
+			break;
+		return REASON_STACKED;
+	case FACTS_BLOCK_DM:
 		return REASON_STACKED;
 	default:
 		return REASON_NOT_NVME;
@@ -91,30 +95,30 @@ static unsigned int inode_facts(const struct file *f)
 	return REASON_NONE;
 }
 
-static unsigned int device_facts(const struct file *f)
+static unsigned int device_facts(const struct file *f, bool pages)
 {
 	struct facts_block b;
 	unsigned int r;
 
 	if (facts_block_find(os_root, major(f->st.st_rdev), minor(f->st.st_rdev), &b))
 		return REASON_NOT_NVME;
-	r = block_facts(&b);
+	r = block_facts(&b, pages);
 	return r ? r : f->fd_direct < 0 ? REASON_NO_ODIRECT : REASON_NONE;
 }
 
-unsigned int file_facts(const struct file *f)
+unsigned int file_facts(const struct file *f, bool pages)
 {
 	struct fs_facts fs;
 	unsigned int r;
 
 	if (S_ISBLK(f->st.st_mode))
-		return device_facts(f);
+		return device_facts(f, pages);
 	fs_cache_find(f->st.st_dev, &fs);
 	if (fs.mount_err)
 		return REASON_FS_UNKNOWN;
 	r = fs_facts(&fs.mount);
 	if (!r)
-		r = fs.block_err ? REASON_NOT_NVME : block_facts(&fs.block);
+		r = fs.block_err ? REASON_NOT_NVME : block_facts(&fs.block, pages);
 	if (!r)
 		r = inode_facts(f);
 	if (!r && f->fd_direct < 0)

@@ -27,6 +27,7 @@ static struct {
 	struct facts_nvfs facts;
 	int node[NVFS_MAX_DEVICES];
 	unsigned int nodes;
+	uint64_t features;	/* NVFS_OGDS_* */
 	atomic_uint next;
 	atomic_size_t shadows;
 } nvfs = { .reason = REASON_NO_MODULE };
@@ -52,6 +53,16 @@ static unsigned int open_nodes(void)
 	return nvfs.nodes ? REASON_NONE : REASON_MODULE_NODES;
 }
 
+/* What our own module can do; another has none of it. */
+static uint64_t features(void)
+{
+	struct nvfs_ogds_query q = { .size = sizeof(q) };
+
+	if (!nvfs.facts.ours || os->ioctl(nvfs.node[0], NVFS_IOCTL_OGDS_QUERY, &q))
+		return 0;
+	return q.features;
+}
+
 void nvfs_open(void)
 {
 	int r;
@@ -62,6 +73,7 @@ void nvfs_open(void)
 		memset(&nvfs.facts, 0, sizeof(nvfs.facts));
 
 	nvfs.nodes = 0;
+	nvfs.features = 0;
 	nvfs.reason = REASON_NO_MODULE;
 	if (r == -EPROTO) {
 		nvfs.reason = REASON_MODULE_VERSION;
@@ -76,11 +88,13 @@ void nvfs_open(void)
 		return;
 	}
 	nvfs.reason = open_nodes();
-	if (nvfs.reason != REASON_NONE)
+	if (nvfs.reason != REASON_NONE) {
 		nvfs_close();
-	else
-		log_info("nvidia-fs %u.%u (%s), %u nodes", nvfs.facts.major, nvfs.facts.minor,
-			 nvfs.facts.ours ? "OpenGDS" : "not OpenGDS", nvfs.nodes);
+		return;
+	}
+	nvfs.features = features();
+	log_info("nvidia-fs %u.%u (%s), %u nodes", nvfs.facts.major, nvfs.facts.minor,
+		 nvfs.facts.ours ? "OpenGDS" : "not OpenGDS", nvfs.nodes);
 }
 
 void nvfs_close(void)
@@ -187,6 +201,28 @@ int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pde
 	return 0;
 }
 
+unsigned int nvfs_win_pages(struct nvfs_win *w)
+{
+	struct nvfs_ogds_pages a = { .cpuvaddr = (uintptr_t)w->cpu };
+	int r;
+
+	if (!(nvfs.features & NVFS_OGDS_PAGES))
+		return REASON_PAGES_MODULE;
+	r = os->ioctl(w->node, NVFS_IOCTL_OGDS_PAGES, &a);
+	if (r) {
+		log_info("the pages of GPU memory 0x%llx + %zu: %s: %.*s",
+			 (unsigned long long)w->gpu_va, w->size, log_errno(r),
+			 (int)sizeof(a.reason), a.reason[0] ? a.reason : "see the kernel log (dmesg)");
+		return r == -ENODEV ? REASON_PAGES_KERNEL : REASON_PAGES_MEMORY;
+	}
+	w->pages_map = (void *)(uintptr_t)a.pages;
+	w->pages_size = a.size;
+	w->seen_map = (void *)(uintptr_t)a.seen;
+	w->seen_size = a.seen_size;
+	w->pages = (char *)w->pages_map + a.offset;
+	return REASON_NONE;
+}
+
 /*
  * munmap alone lets the module release the GPU memory some time later. But a program that has
  * deregistered and freed it may want all of it again at once. The original knows no better.
@@ -201,6 +237,10 @@ static void release(struct nvfs_win *w)
 
 void nvfs_win_close(struct nvfs_win *w)
 {
+	if (w->pages) {
+		os->munmap(w->pages_map, w->pages_size);
+		os->munmap(w->seen_map, w->seen_size);
+	}
 	release(w);
 	atomic_fetch_sub(&nvfs.shadows, w->shadow);
 	os->munmap(w->cpu, w->shadow);

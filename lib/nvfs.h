@@ -28,6 +28,14 @@ struct nvfs_win {
 	void *fence;		/* a page that the module writes to */
 	int node;
 	struct peers_use *listed;	/* why its memory could be pinned (peers.h), or NULL */
+	/* its P2PDMA pages in the process: at the window's first byte; NULL: not asked for, or none */
+	char *pages;
+	/*
+	 * What is mapped for them: whole GPU pages, and for each 4096 bytes of these what of it a
+	 * drive has moved, a bit a sector.
+	 */
+	void *pages_map, *seen_map;
+	size_t pages_size, seen_size;
 	/*
 	 * Held over each ioctl on a module that is not ours: there a second request on the same
 	 * mapping is refused while one is in flight.
@@ -53,6 +61,8 @@ void nvfs_version(struct facts_nvfs *v);
 /* Pins. 0 or -errno of the module's MAP. */
 int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pdevinfo,
 		  unsigned int flags);
+/* Fills these: REASON_NONE, or why there are none. Once, by one thread. */
+unsigned int nvfs_win_pages(struct nvfs_win *w);
 /* Unpins; no request may be in flight. */
 void nvfs_win_close(struct nvfs_win *w);
 

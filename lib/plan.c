@@ -84,9 +84,13 @@ static unsigned int ask(const struct plan_in *in, unsigned int route)
 /* The direct routes, by score; t_plan holds it against the table. */
 const uint8_t plan_order[PLAN_DIRECT] = { OGDS_ROUTE_NVFS, OGDS_ROUTE_P2PDMA, OGDS_ROUTE_STAGED };
 
-/* The best direct route that takes the whole blocks; OGDS_ROUTES: none. */
+/*
+ * The best direct route that takes the whole blocks; OGDS_ROUTES: none. Why p2pdma is not it
+ * explains something to who wants no other; to the rest the others' reasons do.
+ */
 static unsigned int choose(const struct plan_in *in, unsigned int *reason)
 {
+	bool asked = !allowed(in, OGDS_ROUTE_NVFS) && !allowed(in, OGDS_ROUTE_STAGED);
 	unsigned int i, why;
 
 	*reason = REASON_NONE;
@@ -94,12 +98,23 @@ static unsigned int choose(const struct plan_in *in, unsigned int *reason)
 		why = ask(in, plan_order[i]);
 		if (why == REASON_NONE)
 			return plan_order[i];
-		/*
-		 * A route that does not exist here explains nothing, and one that is not allowed
-		 * less than one that refused.
-		 */
-		if (why != REASON_ABSENT && (why != REASON_ROUTE_DENIED || !*reason))
+		/* that it is not allowed explains less than a refusal */
+		if (!*reason || (why != REASON_ROUTE_DENIED &&
+				 (plan_order[i] == OGDS_ROUTE_P2PDMA) == asked))
 			*reason = why;
+	}
+	return OGDS_ROUTES;
+}
+
+unsigned int plan_next(const struct plan_in *in, unsigned int route)
+{
+	bool behind = false;
+	unsigned int i;
+
+	for (i = 0; i < PLAN_DIRECT; i++) {
+		if (behind && ask(in, plan_order[i]) == REASON_NONE)
+			return plan_order[i];
+		behind |= plan_order[i] == route;
 	}
 	return OGDS_ROUTES;
 }

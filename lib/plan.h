@@ -27,9 +27,11 @@ struct plan_in {
 	enum gpu_mem kind;
 
 	unsigned int file_reason;	/* why the file does not go direct, or REASON_NONE */
+	unsigned int file_pages_reason;	/* why requests of it on GPU pages in the process do not */
 	unsigned int module_reason;	/* why nvidia-fs cannot be used */
 	bool registered;		/* the memory lies in a registration */
 	unsigned int pin_reason;	/* why that is not pinned */
+	unsigned int pages_reason;	/* why its pages are not in the process */
 	bool pin_now;			/* unregistered, and worth pinning for one request */
 	bool other_context;		/* memory of a CUDA context that is not the primary one */
 	unsigned int staging_reason;	/* why there is no staging memory */
@@ -56,6 +58,9 @@ void plan_make(const struct plan_in *in, struct plan *p);
 /* The direct routes, the best one first. */
 #define PLAN_DIRECT 3
 extern const uint8_t plan_order[PLAN_DIRECT];
+
+/* The direct route that comes next when `route` has failed; OGDS_ROUTES: none. */
+unsigned int plan_next(const struct plan_in *in, unsigned int route);
 
 /*
  * The plan of a read that goes by bar whole wherever the file ends: then file_size need not be

@@ -1,32 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * routes.c - the table of routes, and the entry of the one that is not built yet: p2pdma
- * (plain O_DIRECT on GPU pages).
+ * routes.c - the table of routes. io_uring's buffers of dma-buf memory, when there is a kernel that
+ * has them, are one more way of route_p2pdma.c to reach the same pages: no entry here.
  */
-#include <errno.h>
-
 #include "route.h"
-
-static unsigned int probe(const struct plan_in *in)
-{
-	return REASON_ABSENT;
-}
-
-/* Not reached: the planner gives nothing to a route whose probe refuses. */
-static ssize_t run(struct request *rq, int64_t off, uint64_t size, uint64_t va, uint64_t *done)
-{
-	*done = 0;
-	return -ENOSYS;
-}
-
-const struct route route_p2pdma = {
-	.size = sizeof(struct route),
-	.name = "p2pdma",
-	.score = 90,
-	.direct = true,
-	.probe = probe,
-	.run = run,
-};
 
 const struct route *const route_table[OGDS_ROUTES] = {
 	[OGDS_ROUTE_NVFS] = &route_nvfs,     [OGDS_ROUTE_P2PDMA] = &route_p2pdma,

@@ -126,12 +126,29 @@ static void find_bar(struct request *rq)
 	}
 }
 
+/*
+ * The pages of registered memory in this process, made when the request could go by them and not by
+ * the module: it is quicker. True when there are some.
+ */
+static bool find_pages(struct request *rq, struct plan_in *in)
+{
+	const uint32_t p2p = 1u << OGDS_ROUTE_P2PDMA, nvfs = 1u << OGDS_ROUTE_NVFS;
+
+	in->pages_reason = REASON_PAGES_MEMORY;
+	if (!rq->buf || in->module_reason || in->file_pages_reason || in->force_compat ||
+	    !(in->routes & p2p) ||
+	    (in->routes & nvfs && route_nvfs.probe(in) == REASON_NONE))
+		return false;
+	in->pages_reason = buffer_pages(rq->buf);
+	return !in->pages_reason;
+}
+
 /* All but the size of the file. */
 static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t size, uint64_t va)
 {
 	const struct config *c = driver_config();
 	unsigned int refused = atomic_load(&rq->file->refused);
-	bool direct;
+	bool direct, pages;
 
 	memset(in, 0, sizeof(*in));
 	in->op = rq->op;
@@ -140,6 +157,9 @@ static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t 
 	in->va = va;
 	in->kind = rq->mem.kind;
 	in->file_reason = rq->file->reason ? rq->file->reason : refused;
+	in->file_pages_reason = rq->file->pages_reason;
+	if (!in->file_pages_reason && rq->dev && device_no_p2p(rq->dev, file_device(rq->file)))
+		in->file_pages_reason = REASON_PAGES_DEVICE;
 	in->module_reason = nvfs_reason();
 	in->registered = rq->buf;
 	in->pin_reason = rq->buf ? rq->buf->reason : REASON_NOT_REGISTERED;
@@ -148,8 +168,9 @@ static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t 
 	in->force_compat = c->force_compat;
 	in->allow_compat = c->allow_compat;
 	in->routes = c->routes;
-	direct = rq->dev && !in->file_reason && !in->module_reason && !c->force_compat &&
-		 c->routes & OGDS_DIRECT_MASK;
+	pages = find_pages(rq, in);
+	direct = rq->dev && (!in->file_reason || pages) && !in->module_reason &&
+		 !c->force_compat && c->routes & OGDS_DIRECT_MASK;
 	/* a request of whole blocks that can go direct has nothing to store: it makes no mapping */
 	if (c->routes & 1u << OGDS_ROUTE_BAR && !(direct && !((off | size | va) % PLAN_BLOCK)))
 		find_bar(rq);
@@ -169,15 +190,15 @@ static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t 
 static int make_plan(struct request *rq, struct plan *p, int64_t off, size_t size, uint64_t va,
 		     bool quick)
 {
-	struct plan_in in;
+	struct plan_in *in = &rq->in;
 
-	fill_in(rq, &in, off, size, va);
-	if (quick && plan_quick(&in, p))
+	fill_in(rq, in, off, size, va);
+	if (quick && plan_quick(in, p))
 		return 0;
-	in.file_size = rq->op == OGDS_OP_READ ? file_size(rq->file) : 0;
-	if (in.file_size < 0)
-		return in.file_size;
-	plan_make(&in, p);
+	in->file_size = rq->op == OGDS_OP_READ ? file_size(rq->file) : 0;
+	if (in->file_size < 0)
+		return in->file_size;
+	plan_make(in, p);
 	return 0;
 }
 
@@ -193,6 +214,12 @@ static unsigned int why_failed(struct request *rq, const struct ogds_piece *q, i
 	unsigned int why = REASON_NONE;
 
 	switch (err) {
+	case -EREMOTEIO:
+	case -EINVAL:
+		/* the kernel's verdict on drive and GPU: it refuses pages, or to map them */
+		if (q->route == OGDS_ROUTE_P2PDMA)
+			return REASON_PAGES_DEVICE;
+		break;
 	case -ENOTBLK:
 		/* a name only: the CPU reads it again whatever it was */
 		if (rq->op == OGDS_OP_READ && os->hole(rq->file->nvfs.fd, off, size) == 1)
@@ -208,6 +235,31 @@ static unsigned int why_failed(struct request *rq, const struct ogds_piece *q, i
 	return why ? why : REASON_DIRECT_FAILED;
 }
 
+/* A direct route failed, and another one may do it: OGDS_ROUTES: none. Learns, and says so. */
+static unsigned int other_direct(struct request *rq, const struct ogds_piece *q, int err,
+				 unsigned int why)
+{
+	const struct facts_reason_text *t = facts_reason(why);
+	unsigned int next;
+
+	if (why == REASON_PAGES_DEVICE) {
+		device_set_no_p2p(rq->dev, file_device(rq->file));
+	} else if (why == REASON_MODULE_REFUSED) {
+		atomic_store(&rq->file->refused, why);
+		rq->in.file_reason = why;
+		find_pages(rq, &rq->in);
+	} else {
+		return OGDS_ROUTES;
+	}
+	next = plan_next(&rq->in, q->route);
+	if (next != OGDS_ROUTES && file_say_once(rq->file, why))
+		log_notice("%s: %s: %llu bytes at %lld by %s: %s; done by %s (%s: %s; %s)",
+			   call_name(rq->op), rq->file->name, (unsigned long long)q->size,
+			   (long long)q->file_off, route_table[q->route]->name, errmap_text(err),
+			   route_table[next]->name, t->id, t->text, t->remedy);
+	return next;
+}
+
 /* A direct route failed. 0: the CPU does it; else the error that the request ends with. */
 static int fall_back(struct request *rq, const struct plan *p, const struct ogds_piece *q, int err,
 		     unsigned int why)
@@ -217,8 +269,6 @@ static int fall_back(struct request *rq, const struct plan *p, const struct ogds
 	/* what another route cannot mend */
 	if (err == -ENOSPC || err == -EDQUOT || err == -EFBIG || err == ERR(DRIVER_CLOSING))
 		return err;
-	if (err == -EOPNOTSUPP)
-		atomic_store(&rq->file->refused, REASON_MODULE_REFUSED);
 	if (driver_closing())
 		return ERR(DRIVER_CLOSING);
 	if (p->no_fall_back) {
@@ -329,12 +379,13 @@ static uint64_t without_bar(struct request *rq, const struct ogds_piece *q,
 static uint64_t run_piece(struct request *rq, const struct plan *p, const struct ogds_piece *q,
 			  uint64_t va, int *err)
 {
+	unsigned int why, next, reason = q->reason;
+	struct ogds_piece other = *q;
 	uint64_t done = 0, n, left;
-	unsigned int why;
 	int failed;
 
 	for (;;) {
-		done += run_route(rq, q->route, q, done, q->size - done, va, q->reason, err);
+		done += run_route(rq, q->route, q, done, q->size - done, va, reason, err);
 		if (*err == -EAGAIN && q->route == OGDS_ROUTE_BAR)
 			return done + without_bar(rq, q, done, va, err);
 		if (!*err || !route_table[q->route]->direct)
@@ -342,6 +393,14 @@ static uint64_t run_piece(struct request *rq, const struct plan *p, const struct
 		left = q->size - done;
 		why = why_failed(rq, q, q->file_off + done, left < STEP ? left : STEP, *err);
 		failed = *err;
+		next = other_direct(rq, q, failed, why);
+		if (next != OGDS_ROUTES) {
+			last.retried += left;
+			other.route = next;
+			q = &other;
+			reason = why;
+			continue;
+		}
 		*err = fall_back(rq, p, q, failed, why);
 		if (*err)
 			return done;

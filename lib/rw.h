@@ -20,6 +20,7 @@ struct request {
 	struct device *dev;	/* NULL: host memory */
 	bool primary;		/* the memory is of dev's primary context */
 	bool deferred;		/* see rw_run() */
+	struct plan_in in;	/* what its plan was made of */
 	struct bar *bar;	/* reads: how the CPU sees the memory; NULL: it does not */
 	bool bar_held;		/* of an unregistered allocation: to be put */
 	uint64_t began;		/* ns; of no meaning without `spent` */

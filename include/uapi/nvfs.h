@@ -193,6 +193,7 @@ struct nvfs_fence_page {
 #define NVFS_IOCTL_OGDS_UNMAP NVFS_IOCTL(33)
 #define NVFS_IOCTL_OGDS_RW NVFS_IOCTL(34)
 #define NVFS_IOCTL_OGDS_CARRIERS NVFS_IOCTL(35)
+#define NVFS_IOCTL_OGDS_PAGES NVFS_IOCTL(36)
 
 #define NVFS_OGDS_VERSION 1
 #define NVFS_OGDS_QUERY_MIN 16		/* size, version and features */
@@ -207,7 +208,8 @@ struct nvfs_fence_page {
 #define NVFS_OGDS_UNMAP (1ULL << 7)
 #define NVFS_OGDS_WITNESS (1ULL << 8)	/* NVFS_IOCTL_OGDS_RW */
 #define NVFS_OGDS_CARRIERS (1ULL << 9)	/* NVFS_IOCTL_OGDS_CARRIERS */
-#define NVFS_OGDS_FEATURES 0x3ffULL	/* all of them */
+#define NVFS_OGDS_PAGES (1ULL << 10)	/* NVFS_IOCTL_OGDS_PAGES */
+#define NVFS_OGDS_FEATURES 0x7ffULL	/* all of them */
 
 struct nvfs_ogds_query {
 	__u32 size;		/* in: bytes there is room for, 16 or more; out: bytes known */
@@ -259,6 +261,29 @@ struct nvfs_ogds_carriers {
 	__u32 have;		/* out: NVFS_CARRIERS_HAVE_*, 0 before MAP */
 	__u64 reserved;		/* bytes 16..23, 0 */
 	char reason[168];	/* out: why it has no pages of the BAR, NUL-terminated */
+} __attribute__((packed, aligned(8)));
+
+/*
+ * PAGES: maps the P2PDMA pages of a mapping into the caller, for plain O_DIRECT requests on them.
+ * After MAP. 0; EINVAL no mapping; EBUSY they are mapped already; ENODEV this kernel has none,
+ * EOPNOTSUPP the mapping has none, and `reason` says why; ENOMEM. Both ranges are the
+ * caller's to munmap, each as a whole. The pages have no use (EFAULT, SIGBUS) from the end of the
+ * mapping on, whoever ends it.
+ *
+ * What a drive moved: byte n of `seen` is for the 4096 bytes at n * 4096 of `pages`, its bit k for
+ * their sector k of 512 bytes. The module sets a bit when a storage driver has mapped the sector
+ * for DMA, before the request ends. The caller clears them before a request; what is not set after
+ * it was moved by a CPU.
+ */
+struct nvfs_ogds_pages {
+	__u64 cpuvaddr;		/* as in MAP */
+	__u64 pages;		/* out: address of the first one */
+	__u64 size;		/* out: bytes, whole GPU pages */
+	__u64 seen;		/* out: address of the bytes that say what was moved */
+	__u64 seen_size;	/* out: bytes */
+	__u32 offset;		/* out: where in the first GPU page the GPU buffer begins */
+	__u32 reserved;		/* bytes 44..47, 0 */
+	char reason[168];	/* out: after ENODEV and EOPNOTSUPP, NUL-terminated */
 } __attribute__((packed, aligned(8)));
 
 #define NVFS_ABI_AT(type, member, off) NVFS_ABI_ASSERT(offsetof(struct type, member) == (off))
@@ -343,6 +368,15 @@ NVFS_ABI_ASSERT(sizeof(struct nvfs_ogds_carriers) == 192);
 NVFS_ABI_AT(nvfs_ogds_carriers, want, 8);
 NVFS_ABI_AT(nvfs_ogds_carriers, have, 12);
 NVFS_ABI_AT(nvfs_ogds_carriers, reason, 24);
+
+NVFS_ABI_ASSERT(NVFS_IOCTL_OGDS_PAGES == 0x40047424);
+NVFS_ABI_ASSERT(sizeof(struct nvfs_ogds_pages) == 216);
+NVFS_ABI_AT(nvfs_ogds_pages, pages, 8);
+NVFS_ABI_AT(nvfs_ogds_pages, size, 16);
+NVFS_ABI_AT(nvfs_ogds_pages, seen, 24);
+NVFS_ABI_AT(nvfs_ogds_pages, seen_size, 32);
+NVFS_ABI_AT(nvfs_ogds_pages, offset, 40);
+NVFS_ABI_AT(nvfs_ogds_pages, reason, 48);
 
 NVFS_ABI_ASSERT(sizeof(struct nvfs_fence_page) == 3120);
 NVFS_ABI_AT(nvfs_fence_page, result, 8);

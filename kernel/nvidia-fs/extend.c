@@ -10,6 +10,7 @@
 #include "io.h"
 #include "log.h"
 #include "p2p.h"
+#include "view.h"
 
 /* What this module can do. The caller's structure may be shorter or longer than ours. */
 long nvfs_ogds_query(void __user *arg)
@@ -121,5 +122,35 @@ long nvfs_ogds_carriers(void __user *arg)
 	nvfs_mapping_put(m);
 	if (!r && copy_to_user(arg, &c, sizeof(c)))
 		r = -EFAULT;
+	return r;
+}
+
+/* The P2PDMA pages of a mapping, in the caller's address space. */
+long nvfs_ogds_pages(struct file *file, void __user *arg)
+{
+	struct nvfs_ogds_pages a;
+	struct nvfs_mapping *m;
+	long r;
+
+	if (copy_from_user(&a, arg, sizeof(a)))
+		return -EFAULT;
+	if (a.reserved)
+		return -EINVAL;
+	m = nvfs_mapping_get(a.cpuvaddr);
+	if (!m)
+		return -EINVAL;
+	a.pages = 0;
+	a.size = 0;
+	a.seen = 0;
+	a.seen_size = 0;
+	a.offset = 0;
+	memset(a.reason, 0, sizeof(a.reason));
+	r = nvfs_view_open(file, m, &a);
+	nvfs_mapping_put(m);
+	if (copy_to_user(arg, &a, sizeof(a))) {
+		if (!r)
+			nvfs_view_close(&a);
+		r = -EFAULT;
+	}
 	return r;
 }

@@ -22,6 +22,7 @@
 #include "fault.h"
 #include "log.h"
 #include "trace.h"
+#include "view.h"
 
 /* blocks of a pin are numbered with 32 bits, and one number means none */
 #define NVFS_MAX_PIN ((u64)S32_MAX << NVFS_BLOCK_SHIFT)
@@ -147,6 +148,7 @@ static void nvfs_gpu_free_callback(void *data)
 	nvfs_dbg("the GPU memory of the mapping at 0x%lx is freed\n", m->cpuvaddr);
 	nvfs_mapping_revoke(m, true);
 	wait_event(m->idle, !READ_ONCE(m->users));
+	nvfs_view_quiet(m);
 	nvfs_fence_state(m, NVFS_FENCE_DIED);
 	if (m->pin.table)
 		nvfs_gpu.free_table(m->pin.table);

@@ -198,6 +198,8 @@ static long nvfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return nvfs_ogds_rw(argp);
 	case NVFS_IOCTL_OGDS_CARRIERS:
 		return nvfs_ogds_carriers(argp);
+	case NVFS_IOCTL_OGDS_PAGES:
+		return nvfs_ogds_pages(file, argp);
 	}
 	return -ENOTTY;
 }

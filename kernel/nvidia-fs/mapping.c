@@ -18,6 +18,7 @@
 #include "log.h"
 #include "p2p.h"
 #include "trace.h"
+#include "view.h"
 
 static DEFINE_HASHTABLE(nvfs_hash, 12);		/* by (mm, cpuvaddr) */
 static DEFINE_SPINLOCK(nvfs_hash_lock);		/* writers; readers use RCU */
@@ -219,7 +220,8 @@ static const struct vm_operations_struct nvfs_vm_ops = {
 	.fault = nvfs_vma_fault,
 };
 
-static void nvfs_vma_flags(struct vm_area_struct *vma)
+/* Of every range of ours in a process: not grown, not dumped, not inherited, not run. */
+void nvfs_vma_flags(struct vm_area_struct *vma)
 {
 	const vm_flags_t set = VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY;
 
@@ -251,6 +253,11 @@ int nvfs_mmap(struct file *file, struct vm_area_struct *vma)
 	struct nvfs_mapping *m;
 	int r;
 
+	if (vma->vm_pgoff) {
+		r = nvfs_view_mmap(file, vma);
+		if (r != -EIO)
+			return r;
+	}
 	nvfs_stat_inc(NVFS_ST_MMAP);
 	r = nvfs_mmap_check(vma, len);
 	if (r)

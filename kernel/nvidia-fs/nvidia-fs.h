@@ -94,6 +94,7 @@ enum nvfs_p2p_why {
 	NVFS_P2P_PAIR,
 	NVFS_P2P_DRIVE,
 	NVFS_P2P_GONE,
+	NVFS_P2P_DRIVERS,
 	NVFS_P2P_WHYS,
 };
 
@@ -103,6 +104,7 @@ enum nvfs_carriers { NVFS_CARRIERS_AUTO, NVFS_CARRIERS_SHADOW, NVFS_CARRIERS_P2P
 struct bio_vec;
 struct nvfs_mapping;
 struct nvfs_p2p;
+struct nvfs_view;
 
 /*
  * A carrier: physically contiguous host pages that stand for GPU memory while a request
@@ -169,6 +171,7 @@ struct nvfs_mapping {
 	struct nvfs_gpustat *gpu;	/* where its bytes are counted, or NULL */
 	struct nvfs_p2p *p2p;		/* P2PDMA pages, or NULL: p2p.h says who may use it */
 	enum nvfs_p2p_why p2p_why;	/* ... and why not; for messages */
+	struct nvfs_view *view;		/* these pages in its process, or NULL; lock; view.h */
 	enum nvfs_carriers choice;	/* of its owner; set before MAP, lock */
 	struct page *fence;		/* pinned user page, or NULL */
 	u32 nblocks;
@@ -191,6 +194,7 @@ struct nvfs_mapping {
 
 /* mapping.c */
 void nvfs_mapping_revoke(struct nvfs_mapping *m, bool freed);
+void nvfs_vma_flags(struct vm_area_struct *vma);
 int nvfs_mmap(struct file *file, struct vm_area_struct *vma);
 struct nvfs_mapping *nvfs_mapping_get(u64 cpuvaddr);
 void nvfs_mapping_put(struct nvfs_mapping *m);
@@ -285,6 +289,7 @@ long nvfs_ogds_query(void __user *arg);
 long nvfs_ogds_unmap(void __user *arg);
 long nvfs_ogds_rw(void __user *arg);
 long nvfs_ogds_carriers(void __user *arg);
+long nvfs_ogds_pages(struct file *file, void __user *arg);
 
 /* fence.c */
 void nvfs_fence_state(struct nvfs_mapping *m, u32 state);

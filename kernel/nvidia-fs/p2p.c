@@ -24,6 +24,7 @@
 #include "log.h"
 #include "p2p.h"
 #include "p2p_core.h"
+#include "view.h"
 
 static char *nvfs_carriers_param = "auto";
 module_param_named(carriers, nvfs_carriers_param, charp, 0444);
@@ -53,6 +54,7 @@ static const char * const nvfs_p2p_texts[NVFS_P2P_WHYS] = {
 	[NVFS_P2P_PAIR] = "the kernel allows no peer-to-peer transfer between this drive and the GPU (a host bridge that is not on its list, or ACS)",
 	[NVFS_P2P_DRIVE] = "the drive is no PCI NVMe function of the nvme driver",
 	[NVFS_P2P_GONE] = "the GPU's driver has been unbound",
+	[NVFS_P2P_DRIVERS] = "the GPU's driver has made the pages, so their references are not ours to count",
 };
 
 DEFINE_MUTEX(nvfs_p2p_lock);	/* cards, their units, which mapping has pages; see p2p.h */
@@ -97,6 +99,7 @@ static enum nvfs_p2p_why nvfs_p2p_here(enum nvfs_carriers carriers)
 struct nvfs_p2p_part {
 	struct nvfs_p2p_pagemap map;	/* unless it is the card's driver's own */
 	struct dev_pagemap *foreign;	/* then this, and we have a reference */
+	bool pooled;			/* the core's own, all of it taken by us */
 	u32 refs;			/* GPU pages of mappings in it */
 };
 
@@ -198,6 +201,16 @@ static int nvfs_p2p_pool(struct nvfs_p2p_gpu *gpu, unsigned long unit)
 	return 0;
 }
 
+static bool nvfs_p2p_is_pooled(u64 from)
+{
+	struct nvfs_p2p_pooled *pooled;
+
+	list_for_each_entry(pooled, &nvfs_p2p_pooled, node)
+		if (page_to_phys(virt_to_page(pooled->addr)) == from)
+			return true;
+	return false;
+}
+
 /* Of one card, or of all: NULL. Nobody uses the pages. nvfs_p2p_lock held. */
 static void nvfs_p2p_unpool(const struct pci_dev *pdev)
 {
@@ -225,6 +238,7 @@ static enum nvfs_p2p_why nvfs_p2p_make(struct nvfs_p2p_gpu *gpu, struct nvfs_p2p
 	if (nvfs_p2p_pool(gpu, unit))
 		return NVFS_P2P_PAGES;
 	why = nvfs_p2p_foreign(gpu, part, from);
+	part->pooled = nvfs_p2p_is_pooled(from);
 	if (why || part->foreign)
 		return why;
 	if (nvfs_p2p_core(&part->map, gpu->pdev, gpu->bar))
@@ -303,6 +317,21 @@ static void nvfs_p2p_part_put(struct nvfs_p2p_gpu *gpu, unsigned long unit)
 	nvfs_p2p_unmake(gpu, part, unit);
 	xa_erase(&gpu->parts, unit);
 	kfree(part);
+}
+
+/* Every page of p has one reference by us, and others only while somebody uses it. */
+bool nvfs_p2p_ours(const struct nvfs_p2p *p)
+{
+	const struct nvfs_p2p_part *part;
+	u32 i;
+
+	lockdep_assert_held(&nvfs_p2p_lock);
+	for (i = 0; i < p->npages; i++) {
+		part = xa_load(&p->gpu->parts, p->unit[i]);
+		if (part->foreign && !part->pooled)
+			return false;
+	}
+	return true;
 }
 
 /* nvfs_p2p_lock held */
@@ -468,17 +497,25 @@ static void nvfs_p2p_end(struct nvfs_mapping *m)
 	struct nvfs_p2p *p = m->p2p;
 
 	lockdep_assert_held(&nvfs_p2p_lock);
-	spin_lock(&m->lock);
-	m->p2p = NULL;
-	spin_unlock(&m->lock);
 	if (!p)
 		return;
+	/* the free callback may be looking at the pages, see nvfs_view_quiet() */
+	spin_lock(&m->lock);
+	while (m->users) {
+		spin_unlock(&m->lock);
+		wait_event(m->idle, !READ_ONCE(m->users));
+		spin_lock(&m->lock);
+	}
+	m->p2p = NULL;
+	spin_unlock(&m->lock);
+	nvfs_view_end(m);
 	nvfs_p2p_give(p);
 	nvfs_p2p_free(p);
 }
 
 void nvfs_p2p_unmap(struct nvfs_mapping *m)
 {
+	nvfs_view_quiet(m);	/* may take as long as a request: not below the lock of all */
 	mutex_lock(&nvfs_p2p_lock);
 	nvfs_p2p_end(m);
 	mutex_unlock(&nvfs_p2p_lock);
@@ -517,6 +554,7 @@ void nvfs_p2p_unbind(struct pci_dev *pdev)
 			last = list_is_singular(&gpu->users);
 			m = p->m;
 			wait_event(m->idle, !READ_ONCE(m->users));
+			nvfs_view_quiet(m);
 			nvfs_fence_state(m, NVFS_FENCE_DIED);
 			m->p2p_why = NVFS_P2P_GONE;
 			nvfs_p2p_end(m);

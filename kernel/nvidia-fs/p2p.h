@@ -85,12 +85,15 @@ void nvfs_p2p_exit(void);
 void nvfs_p2p_map(struct nvfs_mapping *m);
 void nvfs_p2p_unmap(struct nvfs_mapping *m);
 void nvfs_p2p_unbind(struct pci_dev *pdev);
+bool nvfs_p2p_ours(const struct nvfs_p2p *p);
 void nvfs_p2p_count(enum nvfs_p2p_why why);
 void nvfs_p2p_show(struct seq_file *s);
 
 /* p2p_io.c */
 struct block_device;
 struct nvfs_req;
+struct nvfs_p2p *nvfs_p2p_hold(struct nvfs_mapping *m);
+u64 nvfs_p2p_phys(const struct nvfs_mapping *m, u64 gpu_off);
 enum nvfs_p2p_why nvfs_p2p_watch(struct nvfs_p2p *p);
 void nvfs_p2p_unwatch(struct nvfs_p2p *p);
 void nvfs_p2p_watch_no_more(void);

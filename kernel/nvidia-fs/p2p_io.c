@@ -28,6 +28,7 @@
 #include "log.h"
 #include "p2p.h"
 #include "p2p_core.h"
+#include "view.h"
 
 #ifdef NVFS_HAVE_P2P
 #include <trace/events/block.h>
@@ -64,11 +65,14 @@ static const struct bio_vec *nvfs_p2p_bio_bvec(const struct bio *bio)
 }
 
 /* One look at the first page tells host memory; only pages of a BAR are looked up. */
+static bool nvfs_p2p_bio_bar(const struct bio *bio)
+{
+	return bio_has_data((struct bio *)bio) && is_pci_p2pdma_page(bio_page(bio));
+}
+
 static struct nvfs_p2p *nvfs_p2p_bio(const struct bio *bio)
 {
-	if (!bio_has_data((struct bio *)bio) || !is_pci_p2pdma_page(bio_page(bio)))
-		return NULL;
-	return nvfs_p2p_of(nvfs_p2p_bio_bvec(bio));
+	return nvfs_p2p_bio_bar(bio) ? nvfs_p2p_of(nvfs_p2p_bio_bvec(bio)) : NULL;
 }
 
 /* The peer that serves a queue; NVFS_NO_PEER when it is none. RCU read lock held. */
@@ -98,6 +102,8 @@ static void nvfs_p2p_issued(void *data, struct request *rq)
 	rcu_read_lock();
 	__rq_for_each_bio(bio, rq) {
 		p = nvfs_p2p_bio(bio);
+		if (!p && nvfs_p2p_bio_bar(bio))
+			nvfs_view_mark(bio);
 		if (!first && gpu != (p ? p->gpu : NULL))
 			mixed = true;
 		if (p)
@@ -183,7 +189,7 @@ void nvfs_p2p_watch_no_more(void)
 /* -- before a request: may it? -- */
 
 /* m's pages stay until nvfs_mapping_leave(); NULL when it has none, or not any more. */
-static struct nvfs_p2p *nvfs_p2p_hold(struct nvfs_mapping *m)
+struct nvfs_p2p *nvfs_p2p_hold(struct nvfs_mapping *m)
 {
 	struct nvfs_p2p *p;
 
@@ -254,7 +260,8 @@ enum nvfs_p2p_why nvfs_p2p_drive(struct nvfs_mapping *m, struct block_device *bd
 
 /* -- of a request; whoever calls these has entered the mapping -- */
 
-static u64 nvfs_p2p_phys(const struct nvfs_mapping *m, u64 gpu_off)
+/* Where a byte of the pinned range is in the CPU's address space. */
+u64 nvfs_p2p_phys(const struct nvfs_mapping *m, u64 gpu_off)
 {
 	return m->pin.table->pages[gpu_off >> NVFS_GPU_PAGE_SHIFT]->physical_address +
 	       gpu_off % NVFS_GPU_PAGE_SIZE;

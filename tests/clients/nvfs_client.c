@@ -198,6 +198,27 @@ int nvfs_unmap(struct nvfs_map *map)
 	return err;
 }
 
+int nvfs_pages(const struct nvfs_map *map, struct nvfs_ogds_pages *p)
+{
+	int err = 0;
+
+	memset(p, 0, sizeof(*p));
+	p->cpuvaddr = (uintptr_t)map->cpu;
+	if (ioctl(map->nv->fd[0], NVFS_IOCTL_OGDS_PAGES, p)) {
+		err = -errno;
+		nvfs_say("the pages of GPU memory 0x%llx: %s: %s",
+			 (unsigned long long)map->gpu_va, nvfs_errname(err),
+			 p->reason[0] ? p->reason : "see dmesg");
+	}
+	return err;
+}
+
+void nvfs_pages_unmap(const struct nvfs_ogds_pages *p)
+{
+	munmap((void *)(uintptr_t)p->pages, p->size);
+	munmap((void *)(uintptr_t)p->seen, p->seen_size);
+}
+
 int nvfs_fill_file(struct nvfs_ioctl_ioargs *args, int fd)
 {
 	struct stat st;

@@ -49,6 +49,10 @@ int nvfs_map(struct nvfs *nv, struct nvfs_map *map, uint64_t gpu_va, size_t size
 	     size_t shadow, uint64_t pdevinfo);
 int nvfs_unmap(struct nvfs_map *map);
 
+/* Its P2PDMA pages in this process; *p has the module's reason after -EOPNOTSUPP. */
+int nvfs_pages(const struct nvfs_map *map, struct nvfs_ogds_pages *p);
+void nvfs_pages_unmap(const struct nvfs_ogds_pages *p);
+
 /*
  * Move size bytes between the file at file_off and the GPU buffer at gpu_off, all
  * multiples of 4096, synchronously. Bytes moved, less than size at the end of the file.

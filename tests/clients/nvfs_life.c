@@ -2,7 +2,7 @@
 /*
  * nvfs_life.c - the ends a mapping can come to in the middle of I/O.
  *
- *   nvfs_life MODE --file F [--rounds N] [--seed X] [--persistent] [--async]
+ *   nvfs_life MODE --file F [--rounds N] [--seed X] [--persistent] [--async] [--pages]
  *
  *   kill     a child with I/O in several threads is killed with SIGKILL
  *   exit     it ends by itself, with the threads still busy
@@ -13,6 +13,9 @@
  *
  * --async: each thread has a mapping of its own to the same memory and asynchronous
  * requests on it, which nobody waits for when the process ends.
+ *
+ * --pages: requests are pread and pwrite on the P2PDMA pages in the process; one
+ * that the end cuts may be short.
  *
  * After each round the memory must be poison again, which the driver makes it when it is
  * given back: a drive that still wrote after the free would show there. A request ends
@@ -39,18 +42,20 @@
 
 #define THREADS 3
 #define SIZE (4UL * 1024 * 1024)
+#define PART (1024UL * 1024)	/* with --pages: what a thread has for itself */
 #define FILE_SEED 77
 
 struct life {
 	const char *mode, *file;
 	int rounds;
 	uint64_t seed;
-	bool persistent, async;
+	bool persistent, async, pages;
 
 	struct nvfs nv;
 	struct t_gpu dev;
 	CUdeviceptr gpu;
 	struct nvfs_map map[THREADS];	/* the first one, or with --async one a thread */
+	struct nvfs_ogds_pages view;	/* with --pages */
 	atomic_int started;
 	int fd;
 	atomic_bool stop;
@@ -79,6 +84,12 @@ static ssize_t request(struct life *l, struct nvfs_map *map, bool write, size_t 
 	ssize_t got;
 	int err;
 
+	if (l->pages) {
+		char *at = (char *)(uintptr_t)l->view.pages + l->view.offset + off;
+
+		got = write ? pwrite(l->fd, at, n, off) : pread(l->fd, at, n, off);
+		return got < 0 ? -errno : got;
+	}
 	if (!l->async)
 		return write ? nvfs_write(map, l->fd, n, off, off) :
 			       nvfs_read(map, l->fd, n, off, off);
@@ -107,13 +118,16 @@ static void *work(void *arg)
 	bool late;
 
 	while (!atomic_load(&l->stop)) {
-		n = sizes[random_below(&rnd, 4)];
-		off = random_below(&rnd, (SIZE - n) / 65536 + 1) * 65536UL;
+		n = sizes[random_below(&rnd, l->pages ? 3 : 4)];
+		if (l->pages)	/* DMA debugging warns of two requests on one page */
+			off = i * PART + random_below(&rnd, (PART - n) / 65536 + 1) * 65536UL;
+		else
+			off = random_below(&rnd, (SIZE - n) / 65536 + 1) * 65536UL;
 		got = request(l, map, false, n, off, &value);
 		late = atomic_load(&l->ended);
 		if (got == (ssize_t)n)
 			atomic_fetch_add(&l->moved, 1);
-		else if (got < 0 && late)
+		else if (late && (got < 0 || l->pages))
 			atomic_fetch_add(&l->failed, 1);
 		else {
 			fprintf(stderr, "read of %zu at %zu gave %zd: %s\n", n, off, got,
@@ -121,10 +135,10 @@ static void *work(void *arg)
 			atomic_store(&l->bad, 1);
 			break;
 		}
-		if (got < 0)
+		if (got != (ssize_t)n)
 			break;
 		got = request(l, map, true, n, off, &value);
-		if (got < 0 && atomic_load(&l->ended))
+		if ((got < 0 || l->pages) && atomic_load(&l->ended))
 			break;
 		if (got != (ssize_t)n) {
 			fprintf(stderr, "write of %zu at %zu gave %zd: %s\n", n, off, got,
@@ -158,6 +172,8 @@ static void set_up(struct life *l)
 	for (i = 0; i < (l->async ? THREADS : 1); i++)
 		if (nvfs_map(&l->nv, &l->map[i], l->gpu, SIZE, 0, l->dev.pdevinfo))
 			t_die("%s", nvfs_error());
+	if (l->pages && nvfs_pages(&l->map[0], &l->view))
+		t_die("%s", nvfs_error());
 }
 
 static void start(struct life *l, pthread_t *thread)
@@ -226,6 +242,8 @@ static void unmap_all(struct life *l, bool munmapped)
 			munmap(l->map[i].fence, 4096);
 	}
 	memset(l->map, 0, sizeof(l->map));
+	if (l->pages)
+		nvfs_pages_unmap(&l->view);
 }
 
 static void end_by_free(struct life *l)
@@ -348,7 +366,8 @@ int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
 		{ "file", 1, 0, 'f' }, { "rounds", 1, 0, 'r' }, { "seed", 1, 0, 'x' },
-		{ "persistent", 0, 0, 'p' }, { "async", 0, 0, 'a' }, { 0 },
+		{ "persistent", 0, 0, 'p' }, { "async", 0, 0, 'a' }, { "pages", 0, 0, 'P' },
+		{ 0 },
 	};
 	static const char *const modes[] = {
 		"kill", "exit", "munmap", "free", "idle", "close",
@@ -367,12 +386,13 @@ int main(int argc, char **argv)
 		case 'x': l.seed = strtoull(optarg, NULL, 0); break;
 		case 'p': l.persistent = true; break;
 		case 'a': l.async = true; break;
+		case 'P': l.pages = true; break;
 		default: l.mode = NULL;
 		}
 	}
 	if (!l.mode || !l.file) {
 		fputs("usage: nvfs_life kill|exit|munmap|free|idle|close --file F [--rounds N]\n"
-		      "                 [--seed X] [--persistent] [--async]\n", stderr);
+		      "                 [--seed X] [--persistent] [--async] [--pages]\n", stderr);
 		return 2;
 	}
 	return run(&l);

@@ -2,11 +2,12 @@
 /*
  * nvfs_unbind.c - the GPU's driver is unbound under I/O.
  *
- *   nvfs_unbind --file F --card ADDRESS [--seconds S]
+ *   nvfs_unbind --file F --card ADDRESS [--pages]
  *
  * Threads read and write, each with a mapping of its own, synchronous and asynchronous ones.
- * Then the driver of the card is unbound. That must be over within S seconds (5); each request
- * ends with all its bytes, or with EIO or EBUSY, and after the unbinding none succeeds.
+ * Then the driver of the card is unbound. That must be over within 5 seconds; each request
+ * ends with all its bytes, or with EIO or EBUSY, and after the unbinding none succeeds. --pages: by
+ * pread and pwrite on the pages in the process; these end with EFAULT or short.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@
 struct worker {
 	struct nvfs *nv;
 	struct nvfs_map map;
+	struct nvfs_ogds_pages view;
 	int fd, n;
 	atomic_ulong moved;
 	ssize_t last;		/* how it ended */
@@ -35,6 +37,7 @@ struct worker {
 
 static atomic_bool unbound;
 static atomic_int bad;
+static bool pages;
 
 static ssize_t request(struct worker *w, uint64_t value)
 {
@@ -42,6 +45,12 @@ static ssize_t request(struct worker *w, uint64_t value)
 	off_t off = w->n * SIZE;
 	int err;
 
+	if (pages) {
+		char *at = (char *)(uintptr_t)w->view.pages + w->view.offset;
+		ssize_t got = write ? pwrite(w->fd, at, SIZE, off) : pread(w->fd, at, SIZE, off);
+
+		return got < 0 ? -errno : got;
+	}
 	if (w->n % 2)
 		return write ? nvfs_write(&w->map, w->fd, SIZE, off, 0) :
 			       nvfs_read(&w->map, w->fd, SIZE, off, 0);
@@ -70,7 +79,7 @@ static void *work(void *arg)
 	}
 	w->last = got;
 	snprintf(w->why, sizeof(w->why), "%.200s", got < 0 ? nvfs_error() : "");
-	if (got != -EIO && got != -EBUSY) {
+	if (pages ? got < 0 && got != -EFAULT : got != -EIO && got != -EBUSY) {
 		printf("  thread %d: ended with %zd (%s)\n", w->n, got,
 		       got < 0 ? nvfs_errname(got) : "short");
 		atomic_store(&bad, 1);
@@ -104,18 +113,18 @@ int main(int argc, char **argv)
 	const struct timespec pause = { .tv_nsec = 20000000 };
 	struct worker w[THREADS] = { 0 };
 	pthread_t thread[THREADS];
-	double limit = 5, took;
+	const double limit = 5;
+	double took;
 	struct t_gpu dev;
 	CUdeviceptr gpu;
 	struct nvfs nv;
 	int i, tries;
 
-	if (argc < 5 || strcmp(argv[1], "--file") || strcmp(argv[3], "--card")) {
-		fputs("usage: nvfs_unbind --file F --card ADDRESS [--seconds S]\n", stderr);
+	pages = argc == 6 && !strcmp(argv[5], "--pages");
+	if (argc < 5 || argc > 5 + pages || strcmp(argv[1], "--file") || strcmp(argv[3], "--card")) {
+		fputs("usage: nvfs_unbind --file F --card ADDRESS [--pages]\n", stderr);
 		return 2;
 	}
-	if (argc == 7)
-		limit = atof(argv[6]);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	t_gpu_open(&dev, 0);
 	gpu = t_gpu_alloc(THREADS * SIZE);
@@ -126,6 +135,8 @@ int main(int argc, char **argv)
 		w[i].n = i;
 		w[i].fd = t_open(argv[2], O_RDWR | O_DIRECT);
 		if (nvfs_map(&nv, &w[i].map, gpu + i * SIZE, SIZE, 0, dev.pdevinfo))
+			t_die("%s", nvfs_error());
+		if (pages && nvfs_pages(&w[i].map, &w[i].view))
 			t_die("%s", nvfs_error());
 	}
 	for (i = 0; i < THREADS; i++)
@@ -150,6 +161,8 @@ int main(int argc, char **argv)
 		       w[i].last < 0 ? nvfs_errname(w[i].last) : "?", w[i].why);
 		if (nvfs_unmap(&w[i].map))
 			t_die("%s", nvfs_error());
+		if (pages)
+			nvfs_pages_unmap(&w[i].view);
 		close(w[i].fd);
 	}
 	nvfs_close(&nv);

@@ -3,10 +3,11 @@
 # kernels: 7
 # core: 7
 # vm: --trace --nvme 2 --gpus 2 --mem 2G --vram 1G
-# time: 100
-# time-long: 400
+# time: 70
+# time-long: 500
 # Guards the library on a stock kernel: the module's P2PDMA carriers and the kernel's own nvme
-# driver, no hook anywhere. The first program anybody runs (64 MiB, strict), random requests against
+# driver, no hook anywhere; and the same pages mapped into the process (route p2pdma), when `routes`
+# leaves the module's requests out. The first program anybody runs (64 MiB, strict), random requests against
 # pread and pwrite, many threads with a close, a deregistration, a free and a kill in the middle,
 # freed and reused memory; and memory that was read through BAR1 before it was registered, which
 # must not keep it from having pages. Fails on a wrong byte, on a whole block that did not go
@@ -17,8 +18,8 @@
 export CUFILE_LOGFILE_PATH=$t_tmp/cufile.log T_STOCK=y
 ex=$t_top/build/host/examples
 seed=${T_SEED:-$RANDOM}
-prop=(--triples 15 --holes 5 --max-bytes 96M) seconds=4 ends=2
-[ -z "${OPENGDS_LONG:-}" ] || prop=(--triples 250 --holes 30 --max-bytes 2G) seconds=30 ends=10
+prop=(--triples 5 --holes 3 --max-bytes 24M) seconds=2 size=$((16 << 20))
+[ -z "${OPENGDS_LONG:-}" ] || prop=(--triples 250 --holes 30 --max-bytes 2G) seconds=30 size=$((64 << 20))
 
 # program SECONDS COMMAND...: it passes
 program() {
@@ -36,18 +37,49 @@ t_check "the nvme driver has no hook" test ! -e /sys/module/nvme/parameters/nvfs
 t_mkfs ext4 0 /mnt/a
 t_mkfs xfs 1 /mnt/b
 
-OPENGDS_STRICT=1 program 100 "$ex/hello_gds" /mnt/a/hello.dat 64M
-t_check "all of it direct" grep -qE "^routes: write nvfs $((64 << 20)) read nvfs $((64 << 20))\$" "$t_tmp/out"
-for fs in a b; do
-	program 200 cufile_prop --file /mnt/$fs/prop.dat --mirror "$t_tmp/mirror" --seed "$seed" "${prop[@]}"
-done
-program 100 cufile_stress --dir /mnt/a --dir /mnt/b --cards 2 --seconds $seconds --seed "$seed"
-for stop in close deregister free kill; do
-	program 100 cufile_stress --dir /mnt/a --dir /mnt/b --cards 2 --seconds $ends --stop $stop \
-		--seed "$seed"
-done
+# by ROUTE: what follows goes by that one where it can
+by() {
+	route=$1
+	t_say "by $route"
+	export CUFILE_ENV_PATH_JSON=$t_tmp/$route.json
+	echo "{\"opengds\": {\"routes\": [\"$route\", \"staged\", \"bar\", \"bounce\", \"host\"]}}" \
+		>"$CUFILE_ENV_PATH_JSON"
+}
+
+hello() {
+	OPENGDS_STRICT=1 program 100 "$ex/hello_gds" /mnt/a/hello.dat $size
+	t_check "all of it direct" grep -qE "^routes: write $route $size read $route $size\$" "$t_tmp/out"
+}
+
+prop() {
+	program 200 cufile_prop --file "/mnt/$1/prop.dat" --mirror "$t_tmp/mirror" --seed "$seed" "${prop[@]}"
+}
+
+# stress [--stop HOW]
+stress() {
+	program 100 cufile_stress --dir /mnt/a --dir /mnt/b --cards 2 --seconds $seconds --seed "$seed" "$@"
+}
+
+by nvfs
+hello
+prop a
+[ -z "${OPENGDS_LONG:-}" ] || prop b
+stress --stop kill
 program 100 cufile_reuse --dir /mnt/a --threads 4 --seconds $seconds --seed "$seed"
 program 60 cufile_bar pages --file /mnt/a/bar.dat --seed "$seed"
+by p2pdma
+hello
+prop b
+stress --stop free
+program 100 cufile_reuse --dir /mnt/a --threads 4 --seconds $seconds --seed "$seed"
+if [ -n "${OPENGDS_LONG:-}" ]; then
+	prop a
+	for route in nvfs p2pdma; do
+		by $route
+		stress
+		for stop in close deregister free kill; do stress --stop $stop; done
+	done
+fi
 t_check_pins
 t_unload
 t_done

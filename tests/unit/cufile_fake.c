@@ -38,6 +38,9 @@ static struct {
 	size_t shadow, size;
 	struct nvfs_fence_page *fence;
 	bool mapped;
+	/* the P2PDMA pages "in the process": GPU memory is host memory here anyway */
+	uint64_t pages, seen;
+	size_t pages_size, seen_size;
 } window[WINDOWS];
 
 static void broken(const char *rule)
@@ -85,8 +88,19 @@ static int fake_munmap(void *at, size_t size)
 	int i;
 
 	pthread_mutex_lock(&lock);
+	for (i = 0; i < WINDOWS; i++) {
+		if (window[i].pages == (uintptr_t)at && window[i].pages_size == size) {
+			window[i].pages = 0;
+			pthread_mutex_unlock(&lock);
+			return 0;
+		}
+		if (window[i].seen == (uintptr_t)at)
+			window[i].seen = 0;
+	}
 	for (i = 0; i < WINDOWS; i++)
 		if (window[i].cpuvaddr == (uintptr_t)at) {
+			if (window[i].pages || window[i].seen)
+				broken("munmap of a node before that of the pages");
 			window[i].cpuvaddr = 0;
 			if (window[i].mapped && !fake.theirs)
 				broken("munmap before the GPU memory is released");
@@ -262,6 +276,107 @@ static int fake_unmap(const struct nvfs_ogds_unmap *a)
 	return 0;
 }
 
+static int fake_query(struct nvfs_ogds_query *q)
+{
+	if (q->size != sizeof(*q))
+		broken("size of a query");
+	q->version = NVFS_OGDS_VERSION;
+	q->features = NVFS_OGDS_FEATURES & ~(fake.no_feature ? NVFS_OGDS_PAGES : 0);
+	return 0;
+}
+
+static int fake_pages(struct nvfs_ogds_pages *a)
+{
+	int i, err = atomic_load(&fake.no_pages);
+
+	atomic_fetch_add(&fake.pages_asked, 1);
+	if (a->reserved)
+		broken("reserved word of the pages");
+	if (err) {
+		strcpy(a->reason, "no pages here");
+		return -err;
+	}
+	pthread_mutex_lock(&lock);
+	i = find(a->cpuvaddr);
+	if (i >= 0 && (!window[i].mapped || window[i].pages))
+		broken("pages before MAP, or twice");
+	if (i >= 0) {
+		a->pages = window[i].gpu_va & ~(uint64_t)65535;
+		a->offset = window[i].gpu_va % 65536;
+		a->size = (a->offset + window[i].size + 65535) & ~(uint64_t)65535;
+		a->seen_size = (a->size / 4096 + 4095) & ~(uint64_t)4095;
+		a->seen = (uintptr_t)os_real.mmap_page(a->seen_size);
+		window[i].pages = a->pages;
+		window[i].pages_size = a->size;
+		window[i].seen = a->seen;
+		window[i].seen_size = a->seen_size;
+	}
+	pthread_mutex_unlock(&lock);
+	return i < 0 ? -EINVAL : 0;
+}
+
+/* What is noted of n bytes at `at`, NULL: not on pages. */
+static uint8_t *noted(const void *at, size_t n)
+{
+	uint64_t va = (uintptr_t)at;
+	uint8_t *seen = NULL;
+	int i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < WINDOWS && !seen; i++)
+		if (window[i].pages && va >= window[i].pages &&
+		    va + n <= window[i].pages + window[i].pages_size)
+			seen = (uint8_t *)(uintptr_t)window[i].seen + (va - window[i].pages) / 4096;
+	pthread_mutex_unlock(&lock);
+	return seen;
+}
+
+/* A drive has moved n bytes at off, but for holes. */
+static void note(int fd, uint8_t *seen, size_t n, off_t off, bool write)
+{
+	size_t at;
+
+	for (at = 0; at < n; at += 4096) {
+		size_t left = n - at < 4096 ? n - at : 4096;
+		bool here = write || lseek(fd, off + at, SEEK_DATA) == off + (off_t)at;
+
+		if (here && !one_of(&fake.cpu_pages))
+			seen[at / 4096] |= (1u << (left + 511) / 512) - 1;
+	}
+}
+
+static ssize_t on_pages(int fd, void *at, size_t n, off_t off, bool write, uint8_t *seen)
+{
+	ssize_t r;
+
+	atomic_fetch_add(&fake.page_ios, 1);
+	if (one_of(&fake.page_failures))
+		return -atomic_load(&fake.page_error);
+	if (!(fcntl(fd, F_GETFL) & O_DIRECT) || ((uintptr_t)at | n | off) % 4096)
+		broken("a request on pages that is not direct, or not in whole blocks");
+	r = write ? pwrite(fd, at, n, off) : pread(fd, at, n, off);
+	if (r < 0)
+		return -errno;
+	note(fd, seen, r, off, write);
+	atomic_fetch_add(&fake.page_bytes, r);
+	return r;
+}
+
+static ssize_t fake_pread(int fd, void *at, size_t n, off_t off)
+{
+	uint8_t *seen = noted(at, n);
+
+	return seen ? on_pages(fd, at, n, off, false, seen) : os_real.pread(fd, at, n, off);
+}
+
+static ssize_t fake_pwrite(int fd, const void *at, size_t n, off_t off)
+{
+	uint8_t *seen = noted(at, n);
+
+	return seen ? on_pages(fd, (void *)at, n, off, true, seen) :
+		      os_real.pwrite(fd, at, n, off);
+}
+
 static int fake_ioctl(int fd, unsigned long nr, void *arg)
 {
 	switch (nr) {
@@ -274,6 +389,10 @@ static int fake_ioctl(int fd, unsigned long nr, void *arg)
 	}
 	if (nr == NVFS_IOCTL_OGDS_UNMAP && !fake.theirs)
 		return fake_unmap(arg);
+	if (nr == NVFS_IOCTL_OGDS_QUERY && !fake.theirs)
+		return fake_query(arg);
+	if (nr == NVFS_IOCTL_OGDS_PAGES && !fake.theirs && !fake.no_feature)
+		return fake_pages(arg);
 	broken("number of an ioctl");
 	return -ENOTTY;
 }
@@ -332,6 +451,8 @@ void fake_machine(const char *fs, const char *options, bool module)
 	ops.mmap_node = fake_mmap_node;
 	ops.munmap = fake_munmap;
 	ops.ioctl = fake_ioctl;
+	ops.pread = fake_pread;
+	ops.pwrite = fake_pwrite;
 	os = &ops;
 	os_root = root;
 	setenv("CUFILE_ENV_PATH_JSON", "/dev/null", 1);
@@ -346,6 +467,11 @@ void fake_theirs(void)
 	snprintf(path, sizeof(path), "%s/proc/driver/nvidia-fs/opengds", root);
 	assert_int_equal(unlink(path), 0);
 	fake.theirs = true;
+}
+
+void fake_md(void)
+{
+	put("sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0/nvme0n1/md/level", "raid0\n");
 }
 
 void fake_check(void)

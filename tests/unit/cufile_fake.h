@@ -34,6 +34,12 @@ struct fake {
 	bool theirs;			/* the module is not ours; set by fake_theirs() */
 	/* NULL, or: does the GPU's driver pin this memory? Else MAP fails with EINVAL. */
 	bool (*pins)(uint64_t va, size_t size);
+	/* P2PDMA pages: the ioctl fails with no_pages, is not known; what is on them */
+	bool no_feature;
+	atomic_int no_pages, pages_asked;
+	atomic_int page_failures, page_error;	/* the next requests on them fail so */
+	atomic_int cpu_pages;		/* the next blocks are moved by a CPU */
+	atomic_ulong page_ios, page_bytes;
 	atomic_ulong maps, unmaps, ios;
 	atomic_ulong bytes;		/* moved by the module */
 	atomic_ulong violations;	/* of the ABI; each is printed */
@@ -45,6 +51,8 @@ extern struct fake fake;
 void fake_machine(const char *fs, const char *options, bool module);
 /* After fake_machine(), before the library is opened: a module that is not ours. */
 void fake_theirs(void);
+/* After fake_machine(): the drive is one of md. */
+void fake_md(void);
 /* Fails the test unless nothing is mapped and no rule was broken. */
 void fake_check(void);
 void fake_end(void);

@@ -303,7 +303,8 @@ static void t_request_fails(void **state)
 	atomic_store(&fake.io_failures, 1);
 	assert_int_equal(cuFileWrite(fh, p, MIB, 0, 0), -1);
 	assert_int_equal(errno, ENOSPC);
-	/* the module refuses the file: remembered */
+	/* the module refuses the file, and there are no pages: remembered */
+	atomic_store(&fake.no_pages, EOPNOTSUPP);
 	atomic_store(&fake.io_error, EOPNOTSUPP);
 	atomic_store(&fake.io_failures, 1);
 	assert_int_equal(cuFileWrite(fh, p, MIB, 0, 0), MIB);

@@ -29,6 +29,7 @@ static struct plan_in direct(enum ogds_op op)
 		.file_size = 1 << 30,
 		.kind = GPU_MEM_DEVICE,
 		.registered = true,
+		.pages_reason = REASON_PAGES_MEMORY,
 		.allow_compat = true,
 		.routes = ALL,
 	};
@@ -285,7 +286,7 @@ static void t_precedence(void **state)
 	in.routes &= ~(1u << OGDS_ROUTE_NVFS);
 	plan_make(&in, &p);
 	assert_piece(&p, 0, 0, 1 << 20, OGDS_ROUTE_STAGED, REASON_ROUTE_DENIED);
-	in.routes &= ~(1u << OGDS_ROUTE_STAGED);
+	in.routes &= ~(1u << OGDS_ROUTE_STAGED | 1u << OGDS_ROUTE_P2PDMA);
 	plan_make(&in, &p);
 	assert_piece(&p, 0, 0, 1 << 20, OGDS_ROUTE_BOUNCE, REASON_ROUTE_DENIED);
 	in.routes &= ~(1u << OGDS_ROUTE_BOUNCE);
@@ -381,6 +382,74 @@ static void t_any(void **state)
 		if (!in.file_reason)
 			assert_int_equal(p.whole_direct, p.whole);
 	}
+}
+
+/* Pages in the process: after the module, before staging, and whole blocks in place alone. */
+static void t_pages(void **state)
+{
+	struct plan_in in = direct(OGDS_OP_READ);
+	struct plan p;
+
+	in.pages_reason = REASON_NONE;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 0, 1 << 20, OGDS_ROUTE_NVFS, REASON_NONE);
+	/* what the module does not take, as md */
+	in.file_reason = REASON_STACKED;
+	plan_make(&in, &p);
+	assert_int_equal(p.n, 1);
+	assert_piece(&p, 0, 0, 1 << 20, OGDS_ROUTE_P2PDMA, REASON_STACKED);
+	in.off = 100;
+	in.va = VA + 100;
+	plan_make(&in, &p);
+	assert_int_equal(p.n, 3);
+	assert_piece(&p, 1, 4096, 1 << 20, OGDS_ROUTE_P2PDMA, REASON_STACKED);
+	/* in place: not at another offset, not unregistered, not managed, not without a module */
+	in.va++;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 100, 100 + (1 << 20), OGDS_ROUTE_BOUNCE, REASON_STACKED);
+	in.va--;
+	in.registered = false;
+	plan_make(&in, &p);
+	assert_int_equal(p.piece[0].route, OGDS_ROUTE_BOUNCE);
+	in.registered = true;
+	in.kind = GPU_MEM_MANAGED;
+	plan_make(&in, &p);
+	assert_int_equal(p.piece[0].route, OGDS_ROUTE_BOUNCE);
+	in.kind = GPU_MEM_DEVICE;
+	in.module_reason = REASON_NO_MODULE;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 100, 100 + (1 << 20), OGDS_ROUTE_BOUNCE, REASON_STACKED);
+	in.module_reason = REASON_NONE;
+	in.file_pages_reason = REASON_PAGES_DEVICE;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 100, 100 + (1 << 20), OGDS_ROUTE_BOUNCE, REASON_STACKED);
+}
+
+/* Its own reason is for who asks for it in place of nvfs. */
+static void t_pages_reason(void **state)
+{
+	struct plan_in in = direct(OGDS_OP_WRITE);
+	struct plan p;
+
+	in.pages_reason = REASON_PAGES_KERNEL;
+	in.pin_reason = REASON_PIN_FAILED;
+	in.staging_reason = REASON_NO_STAGING;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 0, 1 << 20, OGDS_ROUTE_BOUNCE, REASON_NO_STAGING);
+	in.routes = 1u << OGDS_ROUTE_P2PDMA | 1u << OGDS_ROUTE_BOUNCE;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 0, 1 << 20, OGDS_ROUTE_BOUNCE, REASON_PAGES_KERNEL);
+	in.routes = 1u << OGDS_ROUTE_BOUNCE;
+	plan_make(&in, &p);
+	assert_piece(&p, 0, 0, 1 << 20, OGDS_ROUTE_BOUNCE, REASON_ROUTE_DENIED);
+	in.pages_reason = REASON_NONE;
+	in.pin_reason = REASON_NONE;
+	in.routes = ALL;
+	assert_int_equal(plan_next(&in, OGDS_ROUTE_NVFS), OGDS_ROUTE_P2PDMA);
+	in.routes &= ~(1u << OGDS_ROUTE_P2PDMA);
+	in.staging_reason = REASON_NONE;
+	assert_int_equal(plan_next(&in, OGDS_ROUTE_NVFS), OGDS_ROUTE_STAGED);
+	assert_int_equal(plan_next(&in, OGDS_ROUTE_STAGED), OGDS_ROUTES);
 }
 
 /* The order in which direct routes are asked is that of their scores, and none is left out. */
@@ -481,6 +550,8 @@ int main(void)
 		cmocka_unit_test(t_other_memory),	 cmocka_unit_test(t_file_or_module),
 		cmocka_unit_test(t_strict),		 cmocka_unit_test(t_precedence),
 		cmocka_unit_test(t_compat_forbidden),	 cmocka_unit_test(t_any),
+		cmocka_unit_test(t_pages),
+		cmocka_unit_test(t_pages_reason),
 		cmocka_unit_test(t_order),		 cmocka_unit_test(t_bar),
 		cmocka_unit_test(t_quick),
 	};
