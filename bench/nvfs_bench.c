@@ -2,7 +2,7 @@
 /*
  * nvfs_bench.c - the module against O_DIRECT into host memory, in one run.
  *
- *   nvfs_bench --file F [--rounds N] [--ms T] [--ops read,write] [--sizes 4K,...]
+ *   nvfs_bench --file F [--p2pdma] [--rounds N] [--ms T] [--ops read,write] [--sizes 4K,...]
  *
  * Four ways move the same bytes of the same file: host memory twice (in 2-MiB huge pages,
  * by pread and pwrite), the module into GPU memory in 2-MiB runs, and the module into GPU
@@ -10,6 +10,10 @@
  * order that rotates, so that what disturbs the machine disturbs all. What is compared is
  * medians over the rounds. Host against host is what this bench cannot tell apart: its
  * deviation from 1 is the spread, and a miss that the spread explains is no failure.
+ *
+ * --p2pdma is for the kernel's own nvme driver: in place of scattered memory there are pread and pwrite
+ * on the module's P2PDMA pages in the process, and host memory in 4-KiB pages, twice, which that is
+ * compared with: its pages are as small.
  *
  * CPU is that of all processors that were not idle, interrupts included, and beside it
  * that of the thread. Exit status 1 when a target is missed by more than the spread.
@@ -21,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,9 +39,12 @@
 #define MAX_ROUNDS 101
 #define MIN_SPEED 0.9		/* module's speed relative to host memory */
 #define MAX_CPU 1.3		/* module's CPU relative to host memory */
+#define P2P_SPEED 0.95		/* with --p2pdma, of either way to its own host memory */
+#define P2P_SPEED_4K 0.8	/* ... of the pages at 4 KiB */
+#define P2P_CPU 1.1
 #define NOISY 0.2		/* a spread that makes the run worthless */
 
-enum way { HOST_A, HOST_B, MODULE, SCATTER, WAYS };
+enum way { HOST_A, HOST_B, MODULE, SCATTER, SMALL_A, SMALL_B, PAGES, WAYS };
 
 struct order {
 	int write;
@@ -59,7 +67,9 @@ struct bench {
 	const char *file;
 	int rounds, ms;
 	int fd;
-	void *host[2];
+	const enum way *way;		/* those that take turns */
+	int ways;
+	void *at[WAYS];			/* memory of the ways by pread and pwrite */
 	struct nvfs nv;
 	struct nvfs_map map;
 	struct nvfs_ioctl_ioargs args;	/* as a library keeps them for an open file */
@@ -93,8 +103,8 @@ static void one(struct bench *b, enum way way, const struct order *o, off_t off)
 	if (way == MODULE)
 		n = one_by_module(b, o, off);
 	else
-		n = o->write ? pwrite(b->fd, b->host[way], o->size, off) :
-			       pread(b->fd, b->host[way], o->size, off);
+		n = o->write ? pwrite(b->fd, b->at[way], o->size, off) :
+			       pread(b->fd, b->at[way], o->size, off);
 	if (n != (ssize_t)o->size)
 		t_die("%s of %zu at %lld: %zd (%s)", o->write ? "write" : "read", o->size,
 		      (long long)off, n, nvfs_errname(way == MODULE ? n : errno));
@@ -191,8 +201,8 @@ static void run_cell(struct bench *b, struct cell *c, int round)
 	struct order o = { c->write, c->size, c->count };
 	int i, way;
 
-	for (i = 0; i < WAYS; i++) {
-		way = (i + round) % WAYS;
+	for (i = 0; i < b->ways; i++) {
+		way = b->way[(i + round) % b->ways];
 		c->r[way][round] = way == SCATTER ? measure_scatter(b, &o) :
 						    measure(b, way, &o);
 	}
@@ -203,10 +213,10 @@ static void calibrate(struct bench *b, struct cell *c)
 {
 	struct order o = { c->write, c->size, 16 };
 	struct result r;
-	int way;
+	int i;
 
-	for (way = 0; way < WAYS; way++)
-		r = way == SCATTER ? measure_scatter(b, &o) : measure(b, way, &o);
+	for (i = 0; i < b->ways; i++)
+		r = b->way[i] == SCATTER ? measure_scatter(b, &o) : measure(b, b->way[i], &o);
 	r = measure(b, HOST_A, &o);
 	c->count = b->ms / 1000.0 / r.seconds;
 	if (c->count < 4)
@@ -238,6 +248,14 @@ static double total(const struct cell *c, int way, int rounds, size_t member)
 #define GUEST offsetof(struct result, guest)
 #define THREAD offsetof(struct result, thread)
 
+static void print_size(char *text, size_t len, size_t size)
+{
+	if (size >= 1024 * 1024)
+		snprintf(text, len, "%zuM", size >> 20);
+	else
+		snprintf(text, len, "%zuK", size >> 10);
+}
+
 static int report(const struct bench *b, const struct cell *cell, int cells)
 {
 	double speed_spread = 0, cpu_spread = 0, host, hh, speed, cpu, own, d;
@@ -263,10 +281,7 @@ static int report(const struct bench *b, const struct cell *cell, int cells)
 		speed = host / median(c, MODULE, b->rounds, SECONDS);
 		cpu = total(c, MODULE, b->rounds, GUEST) / total(c, HOST_A, b->rounds, GUEST);
 		own = total(c, MODULE, b->rounds, THREAD) / total(c, HOST_A, b->rounds, THREAD);
-		if (c->size >= 1024 * 1024)
-			snprintf(size, sizeof(size), "%zuM", c->size >> 20);
-		else
-			snprintf(size, sizeof(size), "%zuK", c->size >> 10);
+		print_size(size, sizeof(size), c->size);
 		printf("%-6s %5s %9.1f %9.1f | %6.2f %-13s | %5.2f %-13s %7.2f | %9.2f | %9.2f\n",
 		       c->write ? "write" : "read", size, host * 1e6, host / speed * 1e6, speed,
 		       compare_judge(speed, MIN_SPEED, 1, speed_spread, &missed), cpu,
@@ -278,6 +293,64 @@ static int report(const struct bench *b, const struct cell *cell, int cells)
 	if (speed_spread > NOISY)
 		printf("the machine is busy: a run with a spread above %.2f tells little\n", NOISY);
 	printf("targets: speed >= %.1f, CPU of the guest <= %.1f: %s\n", MIN_SPEED, MAX_CPU,
+	       missed ? "MISSED" : "met, or missed by less than the spread where it says so");
+	return missed ? 1 : 0;
+}
+
+/* One way beside the host memory that it is compared with. */
+static void report_pair(const struct bench *b, const struct cell *cell, int cells,
+			const char *name, enum way way, enum way host, int *missed)
+{
+	double speed_spread = 0, cpu_spread = 0, least, t, speed, cpu;
+	const struct cell *c;
+	char size[16];
+
+	for (c = cell; c < cell + cells; c++) {
+		speed_spread = fmax(speed_spread, compare_deviation(
+			median(c, host, b->rounds, SECONDS) /
+			median(c, host + 1, b->rounds, SECONDS)));
+		cpu_spread = fmax(cpu_spread, compare_deviation(
+			total(c, host, b->rounds, GUEST) / total(c, host + 1, b->rounds, GUEST)));
+	}
+	printf("\n%s; spread: speed %.2f, CPU %.2f%s\n\n", name, speed_spread, cpu_spread,
+	       speed_spread > NOISY ? " (the machine is busy: this tells little)" : "");
+	printf("%-6s %5s %9s %9s | %6s %-13s | %5s %-13s %7s | %9s\n", "", "", "host us", "GPU us",
+	       "speed", "", "CPU", "", "thread", "host:host");
+	for (c = cell; c < cell + cells; c++) {
+		t = median(c, host, b->rounds, SECONDS);
+		speed = t / median(c, way, b->rounds, SECONDS);
+		cpu = total(c, way, b->rounds, GUEST) / total(c, host, b->rounds, GUEST);
+		least = way == PAGES && c->size < 65536 ? P2P_SPEED_4K : P2P_SPEED;
+		print_size(size, sizeof(size), c->size);
+		printf("%-6s %5s %9.1f %9.1f | %6.2f %-13s | %5.2f %-13s %7.2f | %9.2f\n",
+		       c->write ? "write" : "read", size, t * 1e6, t / speed * 1e6, speed,
+		       compare_judge(speed, least, 1, speed_spread, missed), cpu,
+		       compare_judge(cpu, P2P_CPU, 0, cpu_spread, missed),
+		       total(c, way, b->rounds, THREAD) / total(c, host, b->rounds, THREAD),
+		       t / median(c, host + 1, b->rounds, SECONDS));
+	}
+}
+
+static int report_p2pdma(const struct bench *b, const struct cell *cell, int cells)
+{
+	const struct cell *c;
+	char size[16];
+	int missed = 0;
+
+	printf("\n%d rounds\n", b->rounds);
+	report_pair(b, cell, cells, "the module over P2PDMA pages : host memory in 2-MiB pages",
+		    MODULE, HOST_A, &missed);
+	report_pair(b, cell, cells, "pread and pwrite on these pages : host memory in 4-KiB pages",
+		    PAGES, SMALL_A, &missed);
+	printf("\nof both, the pages in the process : the module\n\n");
+	for (c = cell; c < cell + cells; c++) {
+		print_size(size, sizeof(size), c->size);
+		printf("%-6s %5s speed %5.2f, CPU %5.2f\n", c->write ? "write" : "read", size,
+		       median(c, MODULE, b->rounds, SECONDS) / median(c, PAGES, b->rounds, SECONDS),
+		       total(c, PAGES, b->rounds, GUEST) / total(c, MODULE, b->rounds, GUEST));
+	}
+	printf("\ntargets: speed >= %.2f (pages at 4 KiB: %.2f), CPU of the guest <= %.1f: %s\n",
+	       P2P_SPEED, P2P_SPEED_4K, P2P_CPU,
 	       missed ? "MISSED" : "met, or missed by less than the spread where it says so");
 	return missed ? 1 : 0;
 }
@@ -300,14 +373,38 @@ static int parse(char *ops, char *sizes, struct cell *cell, int max)
 	return n;
 }
 
+/* Host memory in pages of 4 KiB, present. */
+static void *small_pages(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || madvise(p, size, MADV_NOHUGEPAGE))
+		t_die("mmap: %s", strerror(errno));
+	memset(p, 1, size);
+	return p;
+}
+
+static void set_up_p2pdma(struct bench *b)
+{
+	struct nvfs_ogds_pages view;
+
+	if (nvfs_pages(&b->map, &view))
+		t_die("%s", nvfs_error());
+	b->at[PAGES] = (char *)(uintptr_t)view.pages + view.offset;
+	b->at[SMALL_A] = small_pages(BUFFER);
+	b->at[SMALL_B] = small_pages(BUFFER);
+}
+
 int main(int argc, char **argv)
 {
+	static const enum way by_hook[] = { HOST_A, HOST_B, MODULE, SCATTER };
+	static const enum way by_p2pdma[] = { HOST_A, HOST_B, MODULE, SMALL_A, SMALL_B, PAGES };
 	static const struct option opts[] = {
 		{ "file", 1, 0, 'f' }, { "rounds", 1, 0, 'r' }, { "ms", 1, 0, 'm' },
-		{ "ops", 1, 0, 'o' }, { "sizes", 1, 0, 's' }, { 0 },
+		{ "ops", 1, 0, 'o' }, { "sizes", 1, 0, 's' }, { "p2pdma", 0, 0, 'p' }, { 0 },
 	};
 	char ops[64] = "read,write", sizes[64] = "4K,64K,1M,8M";
-	struct bench b = { .rounds = 15, .ms = 60 };
+	struct bench b = { .rounds = 15, .ms = 60, .way = by_hook, .ways = 4 };
 	struct cell *cell = calloc(16, sizeof(*cell));
 	int o, cells, i, round;
 	bool huge[2];
@@ -319,22 +416,26 @@ int main(int argc, char **argv)
 		case 'm': b.ms = atoi(optarg); break;
 		case 'o': snprintf(ops, sizeof(ops), "%s", optarg); break;
 		case 's': snprintf(sizes, sizeof(sizes), "%s", optarg); break;
+		case 'p': b.way = by_p2pdma, b.ways = 6; break;
 		default: b.file = NULL;
 		}
 	}
 	if (!b.file || b.rounds < 1 || b.rounds > MAX_ROUNDS || b.ms < 1 || !cell) {
-		fputs("usage: nvfs_bench --file F [--rounds 1..101] [--ms T] [--ops read,write]\n"
-		      "                  [--sizes 4K,64K,1M,8M]\n", stderr);
+		fputs("usage: nvfs_bench --file F [--p2pdma] [--rounds 1..101] [--ms T]\n"
+		      "                  [--ops read,write] [--sizes 4K,64K,1M,8M]\n", stderr);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	cells = parse(ops, sizes, cell, 16);
 	t_file_make(b.file, FILE_SIZE, 1);
-	start_child(&b);
+	if (b.way == by_hook)
+		start_child(&b);
 	setenv("GPU_SIM_SCATTER", "2m", 1);
 	set_up_module(&b);
+	if (b.way == by_p2pdma)
+		set_up_p2pdma(&b);
 	for (i = 0; i < 2; i++)
-		b.host[i] = t_host_alloc(BUFFER, &huge[i]);
+		b.at[HOST_A + i] = t_host_alloc(BUFFER, &huge[i]);
 	if (!huge[0] || !huge[1])
 		t_die("no huge pages: echo 16 > /proc/sys/vm/nr_hugepages");
 
@@ -347,6 +448,8 @@ int main(int argc, char **argv)
 		fflush(stdout);
 	}
 	putchar('\n');
+	if (b.way == by_p2pdma)
+		return report_p2pdma(&b, cell, cells);
 	close(b.to_child);
 	wait(NULL);
 	return report(&b, cell, cells);
