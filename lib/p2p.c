@@ -21,8 +21,8 @@ void p2p_forget(void)
 }
 
 /*
- * Flags are kept for who asks. They allow a route and forbid none; this version has not the one
- * that they allow, which is said once for each call that asks for it.
+ * Flags are kept for who asks. They allow a route that needs no permission here, and forbid none:
+ * said once for each call that asks for it.
  */
 CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t fsType, CUfileP2PFlags_t flags)
 {
@@ -42,7 +42,7 @@ CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t fsType, CUfileP2
 	p2p[fsType] |= flags;
 	driver_let_go();
 	if (flags)
-		log_warn("cuFileDriverSetP2PFlags: file system %d: CU_FILE_P2P_FLAG_PCI_P2PDMA is kept without effect: this version has no route p2pdma; load nvidia-fs for direct I/O",
+		log_warn("cuFileDriverSetP2PFlags: file system %d: CU_FILE_P2P_FLAG_PCI_P2PDMA is kept without effect: route p2pdma is taken by itself where it is the better one; opengds.routes chooses",
 			 (int)fsType);
 	return errmap_status(0);
 }
