@@ -265,6 +265,32 @@ static void ranges(void)
 	t_row(pread(fd, pages, SIZE, 0) == SIZE, "it works after all this", "%d", errno);
 }
 
+/* The place of a view in the node is no secret: it is another process's all the same. */
+static int guess(void)
+{
+	size_t len[] = { view.size, view.seen_size };
+	unsigned long id, i;
+
+	for (id = 1; id <= 64; id++)
+		for (i = 0; i < 2; i++)
+			if (mmap(NULL, len[i], PROT_READ | PROT_WRITE, MAP_SHARED, nv.fd[0],
+				 (off_t)(id << 32 | i << 31) << 12) != MAP_FAILED || errno != EIO)
+				return 1;
+	return 0;
+}
+
+static void another_process(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(guess());
+	waitpid(pid, &status, 0);
+	t_row(WIFEXITED(status) && !WEXITSTATUS(status), "another process guesses its place",
+	      "status 0x%x", status);
+}
+
 /* No long-term pin, no pipe, no other process gets such a page. */
 static void others(void)
 {
@@ -360,6 +386,7 @@ int main(int argc, char **argv)
 	by_a_cpu(argv[2]);
 	ranges();
 	others();
+	another_process();
 	unmap_and_again();
 	ends();
 	nvfs_close(&nv);
