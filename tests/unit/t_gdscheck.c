@@ -323,6 +323,24 @@ static void t_acs_unknown(void **state)
 	gc_report_free(&r);
 }
 
+/* That the kernel's log may not be read is no sign that it has no complaint. */
+static void t_log_unread(void **state)
+{
+	struct gc_report r;
+	char path[128];
+
+	anew("server");
+	machine_write(root, "dev/kmsg", "");
+	judge(&r);
+	is(&r, "D-22", GC_OK);
+	gc_report_free(&r);
+	snprintf(path, sizeof(path), "%s/dev/kmsg", root);
+	assert_int_equal(unlink(path), 0);
+	judge(&r);
+	is(&r, "D-22", GC_SKIP);
+	gc_report_free(&r);
+}
+
 /* -- reports -- */
 
 static char *report_of(const struct gc_report *r, bool json, bool all)
@@ -410,7 +428,7 @@ int main(void)
 #define T(name) cmocka_unit_test(name)
 	const struct CMUnitTest tests[] = {
 		T(t_pairs), T(t_machines), T(t_empty), T(t_ids), T(t_named), T(t_best),
-		T(t_acs_unknown), T(t_json), T(t_text),
+		T(t_acs_unknown), T(t_log_unread), T(t_json), T(t_text),
 	};
 #undef T
 

@@ -170,6 +170,7 @@ static void t_names(void **state)
 		      "\"force_compat_mode\": true } }");
 	machine_write(root, "dev/kmsg",
 		      "4,1,1,-;audit: alice logged in\n4,2,2,-;nvidia_fs: no symbol version for nvidia_p2p_get_pages\n");
+	machine_write(root, "proc/driver/nvidia-fs/peer_distance", "");
 	/* of a folder that is listed only the names count */
 	machine_write(root, "proc/driver/nvidia/capabilities/gpu0/mig/gi3/access", "");
 	said = record(root);

@@ -165,7 +165,7 @@ static void bar1_room(const struct gc_machine *m, struct gc_finding *f)
 	static const char *const words[] = { "no space for BAR1 mappings", NULL };
 	char line[GC_TEXT];
 
-	if (!gc_kmsg(m, words, line, sizeof(line))) {
+	if (gc_kmsg(m, words, line, sizeof(line)) <= 0) {
 		gc_say(f, GC_SKIP, "what is in use of BAR1 only the GPU driver knows (nvidia-smi -q -d MEMORY)");
 		return;
 	}

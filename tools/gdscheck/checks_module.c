@@ -80,12 +80,15 @@ static void built_for(const struct gc_machine *m, struct gc_finding *f)
 	};
 	const char *words[] = { "nvidia_fs", NULL, NULL };
 	char line[GC_TEXT];
-	bool found = false;
-	int i;
+	int i, found = 0;
 
 	for (i = 0; i < 3 && !found; i++) {
 		words[1] = complaints[i];
 		found = gc_kmsg(m, words, line, sizeof(line));
+	}
+	if (found < 0) {
+		gc_say(f, GC_SKIP, "the kernel's log cannot be read: %s", strerror(-found));
+		return;
 	}
 	if (!found) {
 		if (m->nvfs_err)

@@ -105,7 +105,6 @@ struct gc_pair {
 struct gc_machine {
 	const char *root;		/* "": this machine */
 	bool recorded;
-	bool root_user;			/* may read all of the PCI configuration */
 
 	int pci_err, driver_err, nvfs_err;
 	struct facts_pci pci[GC_PCI];
@@ -161,8 +160,11 @@ bool gc_store_good(const struct gc_machine *m, const struct gc_store *s);
 /* kconfig.c: 'y', 'm', 'n' of an option; 0: no file tells. `file`: which one it was */
 char gc_kconfig(const struct gc_machine *m, const char *option, char *file, size_t len);
 
-/* kmsg: the first line of the kernel's log that has all of the words; false: none */
-bool gc_kmsg(const struct gc_machine *m, const char *const *words, char *line, size_t len);
+/*
+ * The first line of the kernel's log that has all of the words (NULL ends them). 1: found; 0: there
+ * is none; -errno: the log cannot be read (it is root's).
+ */
+int gc_kmsg(const struct gc_machine *m, const char *const *words, char *line, size_t len);
 
 /* -- the doctor -- */
 

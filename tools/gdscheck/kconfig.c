@@ -88,10 +88,10 @@ static int grep_line(void *arg, char *line)
 	return 1;
 }
 
-bool gc_kmsg(const struct gc_machine *m, const char *const *words, char *line, size_t len)
+int gc_kmsg(const struct gc_machine *m, const char *const *words, char *line, size_t len)
 {
 	struct grep g = { words, line, len, false };
+	int r = facts_lines(m->root, "dev/kmsg", grep_line, &g);
 
-	facts_lines(m->root, "dev/kmsg", grep_line, &g);
-	return g.found;
+	return r < 0 ? r : g.found;
 }

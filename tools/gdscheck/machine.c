@@ -278,7 +278,6 @@ int gc_machine_read(struct gc_machine *m, const char *root, char *const *paths, 
 	memset(m, 0, sizeof(*m));
 	m->root = root;
 	m->recorded = root[0];
-	m->root_user = m->recorded || !geteuid();
 	r = facts_join(root, "proc", full, sizeof(full));
 	if (!r && access(full, F_OK))
 		r = -errno;

@@ -380,9 +380,9 @@ static void take_file(struct recorder *r, const char *path, unsigned int mode)
 		keep = rule->words;
 		facts_lines(r->root, path, keep_line, r);
 	}
-	if (!r->buf)
-		return;
-	r->len = scrub_text(&r->scrub, r->buf, r->len);
+	/* an empty file is there all the same */
+	if (r->len)
+		r->len = scrub_text(&r->scrub, r->buf, r->len);
 	snprintf(name, sizeof(name), "%s", path);
 	if (rule->take == take_modprobe) {
 		if (!r->len)
