@@ -61,7 +61,7 @@ void nvfs_version(struct facts_nvfs *v);
 /* Pins. 0 or -errno of the module's MAP. */
 int nvfs_win_open(struct nvfs_win *w, uint64_t gpu_va, size_t size, uint64_t pdevinfo,
 		  unsigned int flags);
-/* Fills these: REASON_NONE, or why there are none. Once, by one thread. */
+/* Fills `pages` to `seen_size`: REASON_NONE, or why there are none. Once, by one thread. */
 unsigned int nvfs_win_pages(struct nvfs_win *w);
 /* Unpins; no request may be in flight. */
 void nvfs_win_close(struct nvfs_win *w);
