@@ -213,6 +213,21 @@ static int read_ours(const struct facts *f, const char *path, char **text)
 			 "another");
 }
 
+/* removes a file, and the half of one that a run which died may have left beside it */
+static int unlink_file(const struct facts *f, const char *path)
+{
+	char *tmp;
+	int r = 0;
+
+	if (asprintf(&tmp, "%s.new", path) < 0)
+		return gp_system(f->err, -ENOMEM, "remove", path);
+	if ((pk_os->unlink(tmp) && errno != ENOENT && errno != ENOTDIR) ||
+	    (pk_os->unlink(path) && errno != ENOENT && errno != ENOTDIR))
+		r = -errno;
+	free(tmp);
+	return r ? gp_system(f->err, r, "remove", path) : 0;
+}
+
 static int write_file(const struct facts *f, const char *path, const struct pk_buf *b)
 {
 	char *dir = in_root(f->o->root, "etc/modprobe.d"), *tmp = NULL;
@@ -318,10 +333,10 @@ static int remove_keys(struct facts *f, const char *path)
 	int r = read_ours(f, path, &old);
 	bool there = old;
 
+	if (!r && !f->o->dry_run)
+		r = unlink_file(f, path);
 	if (!r && there && !f->o->dry_run) {
-		if (pk_os->unlink(path) && errno != ENOENT)
-			r = -errno;
-		r = r ? r : pk_sync_dir_of(path);
+		r = pk_sync_dir_of(path);
 		if (r)
 			gp_system(f->err, r, "remove", path);
 	}

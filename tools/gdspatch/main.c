@@ -74,7 +74,8 @@ static const struct {
 } commands[] = {
 #define BIT(o) (1u << ((o)-O_SET))
 	{ "inspect", 1, 1, BIT(O_JSON) | BIT(O_ROOT), gp_cmd_inspect, NULL },
-	{ "plan", 1, 1, BIT(O_SET) | BIT(O_ADOPT) | BIT(O_JSON) | BIT(O_ROOT), gp_cmd_plan, NULL },
+	{ "plan", 1, 1, BIT(O_SET) | BIT(O_ADOPT) | BIT(O_DRY) | BIT(O_JSON) | BIT(O_ROOT),
+	  gp_cmd_plan, NULL },
 	{ "apply", 1, 1, BIT(O_SET) | BIT(O_ADOPT) | BIT(O_DRY) | BIT(O_JSON) | BIT(O_ROOT),
 	  gp_cmd_apply, NULL },
 	{ "verify", 1, 1, BIT(O_SET) | BIT(O_JSON) | BIT(O_ROOT), gp_cmd_verify, NULL },
