@@ -95,7 +95,7 @@ static inline void close_all(void)
 			close(fd);
 }
 
-/* the command, whose n-th call is its last, or fails as all after it do; false: it was done before */
+/* the command, whose n-th call is its last, or fails as all after it do; false: it has fewer */
 static inline bool struck(enum fault how, int n, const char *line, int *status)
 {
 	fault = how;
