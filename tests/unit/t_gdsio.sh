@@ -34,14 +34,16 @@ says() {
 
 io=(-f "$f" -d 0 -w 2 -s 1M -i 64K)
 
-# every transfer type reads what the one before it wrote, and writes; those of cuFile say with
-# status 3 that nothing went direct here
+# every transfer type writes and compares; some read what another one wrote. Those of cuFile say
+# with status 3 that nothing went direct here
 run 0 gdsio "${io[@]}" -x 1 -I 1 -V
 for x in 0 1 2 3 4 5 "6 -B 3" "7 -B 3"; do
 	case $x in [1-4]) status=0 ;; *) status=3 ;; esac
-	# shellcheck disable=SC2086 # the options are words
-	run $status gdsio "${io[@]}" -x $x -I 2 -V -i 4K:64K:4K
-	says 1 '^State: .* checksum: verified compared: 1048576 '
+	case $x in [037]*)
+		# shellcheck disable=SC2086 # the options are words
+		run $status gdsio "${io[@]}" -x $x -I 2 -V -i 4K:64K:4K
+		says 1 '^State: .* checksum: verified compared: 1048576 '
+	esac
 	# shellcheck disable=SC2086
 	run $status gdsio "${io[@]}" -x $x -I 1 -V
 	says 1 '^State: .* checksum: verified compared: 1048576 '
@@ -121,12 +123,12 @@ wait $!
 says 1 '^IoType: READ '
 
 # a sweep resumes, and what was interrupted says so
-sweep=(gdsio sweep -f "$tmp/s" -s 256K --sizes "4K,64K" --threads 1 --ways "CPUONLY,bounce" -T 0 --out "$tmp/r")
+sweep=(gdsio sweep -f "$tmp/s" -s 256K --sizes 4K --threads 1 --ways "CPUONLY,bounce" -T 0 --out "$tmp/r")
 run 0 "${sweep[@]}"
-says 4 ', verified; '
+says 2 ', verified; '
 run 0 "${sweep[@]}" --resume
-says 4 'of the last sweep'
-[ "$(grep -c '<tr data-route="' "$tmp/r.html")" = 4 ] || wrong "the page has not all points"
+says 2 'of the last sweep'
+[ "$(grep -c '<tr data-route="' "$tmp/r.html")" = 2 ] || wrong "the page has not all points"
 grep -q Incomplete "$tmp/r.html" && wrong "a whole sweep is called incomplete"
 rm "$tmp"/r.*
 sim/run "${sweep[@]}" -T 9 >"$tmp/out" 2>&1 &
@@ -135,7 +137,7 @@ kill -INT $!
 pkill -INT -P $! gdsio 2>/dev/null
 wait $!
 [ $? = 130 ] || wrong "an interrupted sweep has another status"
-grep -q 'Incomplete:</strong> 0 of 4' "$tmp/r.html" || wrong "the page says not that it is incomplete"
+grep -q 'Incomplete:</strong> 0 of 2' "$tmp/r.html" || wrong "the page says not that it is incomplete"
 
 # the examples of the man pages, in a folder of ours and smaller
 mkdir "$tmp/a" "$tmp/b"
