@@ -290,14 +290,16 @@ static void show_progress(const struct gdsio_run *run, uint64_t start, uint64_t 
 {
 	double seconds = (gdsio_now_ns() - start) / (double)NS, all = run->args->seconds;
 	uint64_t done = 0;
+	char of[32];
 	unsigned int i;
 
 	for (i = 0; i < run->workers; i++)
 		done += atomic_load_explicit(&run->worker[i].progress, memory_order_relaxed);
 	if (!run->until_ns)
 		all = done ? seconds / done * requested : 0;
-	fprintf(stderr, "%sgdsio: %.0f of %.0f MiB, %.0f MiB/s, %.0f s, %.0f s left%s",
-		tty ? "\r" : "", done / MIB, requested / MIB, done / MIB / seconds, seconds,
+	snprintf(of, sizeof(of), " of %.0f", requested / MIB);
+	fprintf(stderr, "%sgdsio: %.0f%s MiB, %.0f MiB/s, %.0f s, %.0f s left%s", tty ? "\r" : "",
+		done / MIB, run->until_ns ? "" : of, done / MIB / seconds, seconds,
 		all > seconds ? all - seconds : 0, tty ? "\033[K" : "\n");
 }
 
