@@ -519,9 +519,10 @@ static void op_ours(struct fuzz *f)
 	struct slot *s = any_slot(f, true);
 	struct nvfs_ogds_unmap u = { 0 };
 	struct nvfs_ogds_rw w = { 0 };
+	struct nvfs_ogds_pages p = { 0 };
 	union { struct nvfs_ogds_query q; char room[8192]; } q;
 
-	switch (rnd(f, 4)) {
+	switch (rnd(f, 5)) {
 	case 0:
 		q.q.size = odd(f) % 8193;
 		if (!call(f, NVFS_IOCTL_OGDS_QUERY, &q) && q.q.features != NVFS_OGDS_FEATURES)
@@ -540,6 +541,15 @@ static void op_ours(struct fuzz *f)
 		if (call(f, NVFS_IOCTL_OGDS_RW, &w) ? w.io.ioctl_return != -ENOMEM :
 		    w.dma_bytes != w.io.size || w.cpu_bytes || w.drives != 1)
 			bug(f, "RW is wrong", w.io.ioctl_return, w.dma_bytes);
+		break;
+	case 3:
+		p.cpuvaddr = s && rnd(f, 4) ? (uintptr_t)s->cpu : odd(f);
+		p.reserved = rnd(f, 8) ? 0 : odd(f);
+		if (call(f, NVFS_IOCTL_OGDS_PAGES, &p))
+			break;
+		if (!s || !p.size || munmap((void *)(uintptr_t)p.pages, p.size) ||
+		    munmap((void *)(uintptr_t)p.seen, p.seen_size))
+			bug(f, "PAGES of nothing", p.pages, p.size);
 		break;
 	default:
 		if (!s)
