@@ -46,7 +46,8 @@ static size_t by_drive(const uint8_t *seen, size_t n)
 
 	while (i < whole && seen[i] == ALL_SECTORS)
 		i++;
-	if (i == whole && !(~seen[i] & ((1u << rest) - 1)))
+	/* behind the last whole block may be somebody else's, or nothing */
+	if (i == whole && (!rest || !(~seen[i] & ((1u << rest) - 1))))
 		return n;
 	return i * PLAN_BLOCK;
 }

@@ -335,6 +335,7 @@ static void ends(void)
 	open_it();
 	t_row(pread(fd, pages, SIZE, 0) == SIZE, "a new mapping", "%d", errno);
 	nvfs_unmap(&map);
+	ioctl(nv.fd[0], NVFS_IOCTL_REMOVE, NULL);	/* what was unmapped before is gone then */
 	t_row(pread(fd, pages, 4 * K, 0) < 0 && errno == EFAULT, "munmap: EFAULT", "%d", errno);
 	p = (struct nvfs_ogds_pages){ .cpuvaddr = (uintptr_t)map.cpu };
 	t_row(call(&p) == EINVAL, "... and no pages any more", "%d", errno);
