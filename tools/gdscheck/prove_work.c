@@ -101,7 +101,7 @@ static bool fill_file(struct work *w)
 	uint64_t at;
 
 	for (at = 0; at < PROVE_FILE; at += START) {
-		stamp_fill(w->host, START, stamp_at(w, 0, at));
+		stamp_fill(w->host, START, stamp_at(w, 0, at), 0);
 		if (!whole(pwrite(w->fd, w->host, START, (off_t)at), START))
 			goto bad;
 	}
@@ -130,7 +130,7 @@ static bool is_stamp(struct work *w, struct prove_row *row, const char *where, c
 {
 	struct stamp_miss m;
 
-	if (!stamp_check(at, n, stamp_at(w, age, off), &m))
+	if (!stamp_check(at, n, stamp_at(w, age, off), 0, &m))
 		return true;
 	snprintf(row->wrong, sizeof(row->wrong),
 		 "%s: byte %" PRIu64 " of the file is 0x%02x, wanted 0x%02x", where,
@@ -243,7 +243,7 @@ static bool try_write(struct work *w, struct prove_row *row)
 
 	if (!poison(w))
 		return false;
-	stamp_fill(w->host, row->size, stamp_at(w, 1, row->file_off));
+	stamp_fill(w->host, row->size, stamp_at(w, 1, row->file_off), 0);
 	if (!cuda(w, w->api->to_gpu(w->gpu + at, w->host, row->size), "cuMemcpyHtoD") ||
 	    !cuda(w, w->api->sync(), "cuCtxSynchronize"))
 		return false;
