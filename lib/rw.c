@@ -371,6 +371,13 @@ static uint64_t without_bar(struct request *rq, const struct ogds_piece *q,
 	return run_route(rq, OGDS_ROUTE_BOUNCE, q, done, q->size - done, va, q->reason, err);
 }
 
+/* Not where staging had no memory to begin with: nothing was asked of a drive. */
+static bool was_tried(unsigned int why)
+{
+	return why != REASON_PIN_LIMIT && why != REASON_PIN_FAILED && why != REASON_PIN_GATED &&
+	       why != REASON_NO_STAGING;
+}
+
 /*
  * One piece. Bytes moved, or an error with nothing moved. Fewer bytes than asked: the end
  * of the file, or an error after the first ones (*err). Where no drive can do a part (a
@@ -406,8 +413,7 @@ static uint64_t run_piece(struct request *rq, const struct plan *p, const struct
 			return done;
 		if ((why == REASON_HOLE || why == REASON_FS_CPU) && left > STEP)
 			left = STEP;
-		if (why != REASON_PIN_LIMIT && why != REASON_PIN_FAILED &&
-		    why != REASON_NO_STAGING) {
+		if (was_tried(why)) {
 			last.retried += left;
 			if (rq->spent)
 				rq->spent->retried[q->route] += left;

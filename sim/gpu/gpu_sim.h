@@ -102,7 +102,7 @@ struct gpu_mem {
 	struct gpu_card *card;		/* referenced; constant */
 	struct list_head link;		/* client->mems */
 	u64 va, size, handle;		/* constant */
-	u32 object;			/* as CUDA IPC handles tell it; another's once it is freed */
+	u32 object;			/* as CUDA IPC handles tell it, until it is freed */
 	bool freed;			/* W: RM lock + card->life; R: either */
 	u32 users;			/* RM lock */
 	struct list_head pins;		/* RM lock */

@@ -120,7 +120,7 @@ status 1 --root "$tmp/nowhere"
 
 # -- what the pages say --
 "$gdscheck" -h >"$tmp/help"
-for o in $(grep -oE '^  (-[a-zA-Z], |    )--[a-z]+' "$tmp/help" | tr -d ','); do
+for o in $(grep -oE '^  (-[a-zA-Z], |    )--[a-z-]+' "$tmp/help" | tr -d ','); do
 	o=${o#-}
 	grep -qE "Fl (\\\\&)?$o( |\$)|[|] ${o}( |\$)" man/gdscheck.1 || fail "man/gdscheck.1 has no -$o"
 done

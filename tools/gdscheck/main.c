@@ -177,7 +177,7 @@ static int do_help(const struct options *o, const char *arg)
 	puts("\nexit status: 0 all is well; 1 an error, or -p and -f: verification failed; 2 wrong usage;\n"
 	     "3 the doctor warns; 4 something keeps bytes from going direct\n"
 	     "--prove: 0 seen going direct; 3 right, not direct; 4 data was wrong; 5 a request failed\n"
-	     "--explain-*: 0 known; 1 unknown; 2 cannot be read\n"
+	     "--explain-error, --explain-log: 0 known; 1 unknown; 2 cannot be read\n"
 	     "OpenGDS " GDSCHECK_VERSION);
 	return GC_EXIT_OK;
 }
