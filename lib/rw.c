@@ -378,6 +378,14 @@ static bool was_tried(unsigned int why)
 	       why != REASON_NO_STAGING;
 }
 
+/* Bytes that failed on this route, and are done again by another one */
+static void count_retried(struct request *rq, unsigned int route, uint64_t bytes)
+{
+	last.retried += bytes;
+	if (rq->spent)
+		rq->spent->retried[route] += bytes;
+}
+
 /*
  * One piece. Bytes moved, or an error with nothing moved. Fewer bytes than asked: the end
  * of the file, or an error after the first ones (*err). Where no drive can do a part (a
@@ -402,7 +410,7 @@ static uint64_t run_piece(struct request *rq, const struct plan *p, const struct
 		failed = *err;
 		next = other_direct(rq, q, failed, why);
 		if (next != OGDS_ROUTES) {
-			last.retried += left;
+			count_retried(rq, q->route, left);
 			other.route = next;
 			q = &other;
 			reason = why;
@@ -413,11 +421,8 @@ static uint64_t run_piece(struct request *rq, const struct plan *p, const struct
 			return done;
 		if ((why == REASON_HOLE || why == REASON_FS_CPU) && left > STEP)
 			left = STEP;
-		if (was_tried(why)) {
-			last.retried += left;
-			if (rq->spent)
-				rq->spent->retried[q->route] += left;
-		}
+		if (was_tried(why))
+			count_retried(rq, q->route, left);
 		PROBE5(cufio_px_io_retry, rq->file->user_fd, q->file_off + done, left, failed,
 		       rq->dev->index);
 		n = run_route(rq, OGDS_ROUTE_BOUNCE, q, done, left, va, why, err);
