@@ -114,8 +114,8 @@ static void twice(struct rm *rm, const struct rm_peers *peers, struct piece *p)
 /* Freed, and the address given out again: two entries of one address. */
 static void reused(struct rm *rm, void *ctx, const struct rm_peers *peers)
 {
-	struct piece old = { .name = "freed", .size = 32 * MIB };
-	struct piece now = { .name = "at its address", .size = 32 * MIB };
+	struct piece old = { .name = "freed", .size = 8 * MIB };
+	struct piece now = { .name = "at its address", .size = 8 * MIB };
 	const char *step = "";
 
 	allocate(rm, ctx, &old);
@@ -136,7 +136,7 @@ static void reused(struct rm *rm, void *ctx, const struct rm_peers *peers)
 int main(int argc, char **argv)
 {
 	struct piece piece[] = {
-		{ .name = "64 MiB", .size = 64 * MIB },
+		{ .name = "16 MiB", .size = 16 * MIB },
 		{ .name = "2 MiB", .size = 2 * MIB },
 		{ .name = "3 MiB + 4 KiB", .size = 3 * MIB + 4 * KIB },
 		{ .name = "4 KiB", .size = 4 * KIB },
