@@ -245,6 +245,7 @@ static int register_gpu(struct buffer *b)
 	b->dev = device_get(b->mem.dev, &err);
 	if (!b->dev)
 		return err;
+	device_own(b->dev, &b->mem);
 	if (b->mem.kind == GPU_MEM_MANAGED) {
 		b->reason = REASON_MANAGED_MEMORY;
 		return 0;

@@ -108,6 +108,12 @@ void device_set_no_p2p(struct device *d, dev_t files)
 	}
 }
 
+void device_own(const struct device *d, struct gpu_ptr *mem)
+{
+	if (!mem->ctx)
+		mem->ctx = d->ctx;
+}
+
 int device_pin(struct device *d, size_t size)
 {
 	size_t limit = driver_word(&driver_config()->max_pinned_kb) * 1024;

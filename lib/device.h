@@ -40,6 +40,12 @@ struct device {
 /* NULL with *err set (errmap.h); one log line names the device. */
 struct device *device_get(int index, int *err);
 
+/*
+ * Memory of no context, as that of cuMemCreate and of pools, is the device's: what is done with it
+ * is done in the primary one.
+ */
+void device_own(const struct device *d, struct gpu_ptr *mem);
+
 /* Counts `size` more pinned bytes: 0, or -ENOMEM: max_device_pinned_mem_size_kb is used up. */
 int device_pin(struct device *d, size_t size);
 void device_unpin(struct device *d, size_t size);

@@ -226,6 +226,7 @@ static struct peers_use *use(struct peers_gpu *g, uint64_t va)
 
 	if (gpu->pointer((void *)(uintptr_t)va, &mem) || mem.kind != GPU_MEM_DEVICE)
 		return NULL;
+	device_own(g->dev, &mem);
 	pthread_mutex_lock(&g->lock);
 	if (g->state == PEERS_OFF || connect_rm(g))
 		goto out;

@@ -100,6 +100,7 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
 	rq->dev = device_get(rq->mem.dev, &r);
 	if (!rq->dev)
 		return r;
+	device_own(rq->dev, &rq->mem);
 	rq->primary = rq->mem.ctx == rq->dev->ctx;
 	return 0;
 }

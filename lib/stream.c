@@ -255,6 +255,7 @@ static int prepare(const void *base, struct device **dev)
 	*dev = device_get(mem.dev, &r);
 	if (!*dev)
 		return r;
+	device_own(*dev, &mem);
 	if (mem.kind != GPU_MEM_DEVICE || mem.ctx != (*dev)->ctx)
 		return 1;
 	r = lanes_prepare((*dev)->ctx, workers_cap());

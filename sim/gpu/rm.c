@@ -240,12 +240,19 @@ static u32 gpu_rm_alloc_peers(struct gpu_rm_client *client, const struct rm_allo
 {
 	struct gpu_object *subdevice = gpu_object_find(client, a->parent, RM_CLASS_SUBDEVICE);
 	struct gpu_object like = { .name = a->object, .parent = a->parent, .class = a->class };
+	struct gpu_object *other;
+	unsigned long name;
 	u32 status;
 
 	if (!subdevice)
 		return RM_INVALID_PARENT;
 	if (p->flags != RM_PEERS_BAR1)
 		return RM_INVALID_ARGUMENT;
+	/* a client has one of a card */
+	xa_for_each(&client->objects, name, other) {
+		if (other->class == RM_CLASS_PEERS && other->parent == a->parent)
+			return RM_STATE_IN_USE;
+	}
 	like.card = subdevice->card;
 	like.tgid = get_pid(client->tgid);
 	status = gpu_object_add(client, &like);

@@ -32,15 +32,11 @@ int gdspatch_main(int argc, char **argv);
 #define FIXTURES "tests/fixtures/gdspatch/"
 #define LAYOUTS	 11
 
-#ifndef FIXTURE_LEAKS
-#define FIXTURE_LEAKS ""
-#endif
-
 /* a small quarantine: some of these tests fork, and AddressSanitizer's usual one makes that slow */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-	return "quarantine_size_mb=1" FIXTURE_LEAKS;
+	return "quarantine_size_mb=1";
 }
 
 struct layout {

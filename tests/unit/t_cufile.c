@@ -615,6 +615,76 @@ static void t_stale_registration(void **state)
 	free(got);
 }
 
+/*
+ * Memory of no context and without an IPC handle, as cuMemCreate and pools give (a real driver says
+ * so of both): it is the device's, and goes each way that other memory goes.
+ */
+static const struct gpu_ops *whole_gpu;
+
+static int pointer_of_no_context(const void *ptr, struct gpu_ptr *out)
+{
+	int r = whole_gpu->pointer(ptr, out);
+
+	out->ctx = NULL;
+	return r;
+}
+
+static int no_handle(void *ctx, uint64_t va, unsigned char out[64])
+{
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+static void no_context(const char *path, bool registered, int flags, enum ogds_route want)
+{
+	char *p = gpu_alloc(MIB), *file = malloc(MIB), *got = malloc(MIB);
+	int fd, plain = open(path, O_RDONLY);
+	CUfileHandle_t fh;
+
+	fh = fake_register(path, O_RDWR | flags, &fd);
+	if (registered)
+		assert_int_equal(cuFileBufRegister(p, MIB, 0).err, 0);
+	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
+	assert_int_equal(last().bytes[want], MIB);
+	assert_int_equal(pread(plain, file, MIB, 0), MIB);
+	gpu_get(got, p, MIB);
+	assert_memory_equal(got, file, MIB);
+	/* what is no whole block, and the way back */
+	assert_int_equal(cuFileRead(fh, p, 5000, 1234, 77), 5000);
+	gpu_get(got, p, MIB);
+	assert_memory_equal(got + 77, file + 1234, 5000);
+	assert_int_equal(cuFileWrite(fh, p, MIB, 0, 0), MIB);
+	assert_int_equal(last().bytes[want], MIB);
+	assert_int_equal(pread(plain, file, MIB, 0), MIB);
+	assert_memory_equal(got, file, MIB);
+	if (registered)
+		assert_int_equal(cuFileBufDeregister(p).err, 0);
+	cuFileHandleDeregister(fh);
+	close(fd);
+	close(plain);
+	gpu_free(p);
+	free(file);
+	free(got);
+}
+
+static void t_no_context(void **state)
+{
+	const char *path = fake_file("f", MIB, 1);
+	struct gpu_ops ops = *gpu;
+
+	whole_gpu = gpu;
+	ops.pointer = pointer_of_no_context;
+	ops.ipc = no_handle;
+	gpu = &ops;
+	no_context(path, true, O_DIRECT, OGDS_ROUTE_NVFS);
+	no_context(path, false, O_DIRECT, OGDS_ROUTE_STAGED);
+	cuFileDriverClose();
+	fake_configure("{\"opengds\": {\"routes\": [\"bar\", \"bounce\", \"host\"]}}");
+	no_context(path, true, O_DIRECT, OGDS_ROUTE_BOUNCE);
+	no_context(path, false, 0, OGDS_ROUTE_BOUNCE);
+	cuFileDriverClose();
+	gpu = whole_gpu;
+}
+
 /* One extent of the file, pieces of memory of every kind. */
 static void t_vector(void **state)
 {
@@ -708,7 +778,7 @@ int main(void)
 		T(t_bounce),	   T(t_bounce_buffered_fd),	T(t_large),
 		T(t_pin_refused),  T(t_request_fails),		T(t_no_module),	T(t_open_errors),
 		T(t_file_facts),   T(t_limits),			T(t_stale_registration),
-		T(t_vector),	   T(t_fork),			T(t_hole),
+		T(t_no_context),	T(t_vector),	   T(t_fork),			T(t_hole),
 		T(t_other_module),
 	};
 
