@@ -350,9 +350,10 @@ static void t_switched_off(void **state)
 	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
 	assert_int_equal(last().bytes[OGDS_ROUTE_BOUNCE], MIB);
 	assert_string_equal(ogds_reason_id(last().reason), "R-PIN-GATED");
+	/* staging was found to be no way either: nothing was tried and failed */
+	assert_int_equal(last().retried, 0);
 	assert_int_equal(atomic_load(&rm_fake.clients), 0);
 	OK(cuFileBufDeregister(p));
-	/* staging is no way either, and nothing was tried and failed */
 	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
 	assert_int_equal(last().bytes[OGDS_ROUTE_BOUNCE], MIB);
 	assert_string_equal(ogds_reason_id(last().reason), "R-PIN-GATED");
