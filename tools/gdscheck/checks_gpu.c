@@ -148,9 +148,9 @@ static void family(const struct gc_machine *m, struct gc_finding *f)
 		       m->gpu[0].model[0] ? m->gpu[0].model : "a card whose name cannot be read");
 		return;
 	}
-	gc_say(f, GC_WARN, "%s: libcuda creates no third-party object for a GeForce, so nvidia-fs cannot pin its memory (-22) unless the library registers it itself",
+	gc_say(f, GC_WARN, "%s: libcuda creates no third-party object for a GeForce, so nvidia-fs cannot pin its memory (-22) unless the process lists it, as the libcufile of OpenGDS does",
 	       g->model);
-	gc_remedy(f, "no kernel patch helps; see what the library can do here: gdscheck --prove FILE");
+	gc_remedy(f, "no kernel patch helps; use the libcufile of OpenGDS and see: gdscheck --prove FILE (docs/geforce.md)");
 	gc_note(f, "NVIDIA supports GPUDirect on data-centre and workstation cards only");
 }
 

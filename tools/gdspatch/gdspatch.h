@@ -237,8 +237,6 @@ void gp_print_after(void);
 
 /* ---- the machine: machine.c ---- */
 
-/* the running driver's version, "" when none is loaded; open: its flavour */
-void gp_running(const char *root, char version[32], bool *open);
 /* are all of NVIDIA's GPUs consumer Blackwell? false without a GPU */
 bool gp_only_gb20x(const char *root);
 /* what regenerates the initramfs below root: a line for people; "" when none is there */

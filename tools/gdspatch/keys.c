@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "facts.h"
 #include "gdspatch.h"
 #include "modprobe.h"
 
@@ -65,11 +66,12 @@ static void warn(struct facts *f, const char *text)
 static int find_release(struct facts *f)
 {
 	const struct gp_options *o = f->o;
+	struct facts_gpu_driver running;
 	char all[256], text[200];
-	bool open;
 	int n;
 
-	gp_running(o->root, f->running, &open);
+	if (!facts_gpu_driver(o->root, &running))
+		snprintf(f->running, sizeof(f->running), "%.31s", running.version);
 	n = mp_installed(o->root, all, sizeof(all));
 	if (o->driver)
 		snprintf(f->release, sizeof(f->release), "%s", o->driver);
@@ -93,7 +95,7 @@ static int find_release(struct facts *f)
 			 f->running, f->release);
 		warn(f, text);
 	}
-	if (*f->running && !open)
+	if (*f->running && !running.open)
 		warn(f,
 		     "the running driver is the closed flavour; what the keys do was read in the open one");
 	return 0;

@@ -10,27 +10,6 @@
 #define GPUS_MAX 256
 #define NVIDIA	 0x10de
 
-void gp_running(const char *root, char version[32], bool *open)
-{
-	char path[512], line[256], *word, *save = NULL;
-	FILE *f;
-
-	*version = '\0';
-	*open = false;
-	snprintf(path, sizeof(path), "%s/proc/driver/nvidia/version", root);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	if (fgets(line, sizeof(line), f) && strstr(line, "NVRM version:")) {
-		*open = strstr(line, "Open Kernel Module");
-		for (word = strtok_r(line, " \t", &save); word && !*version;
-		     word = strtok_r(NULL, " \t", &save))
-			if (strspn(word, "0123456789.") == strlen(word) && strchr(word, '.'))
-				snprintf(version, 32, "%s", word);
-	}
-	fclose(f);
-}
-
 /* GB202 to GB207 by PCI device id */
 static bool gb20x(unsigned int device)
 {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "facts.h"
 #include "gdspatch.h"
 
 const char *const gp_state_name[] = { "pristine", "applied", "foreign", "mixed", "unknown" };
@@ -83,14 +84,14 @@ static void close_tree(struct pk_tree *pk, struct gp_seen *seen)
 /* a tree of another release than the driver that runs may be meant: told, not refused */
 static void compare_running(const struct gp_options *o, const char *version)
 {
-	char running[32];
-	bool open;
+	struct facts_gpu_driver running;
 
-	gp_running(o->root, running, &open);
-	if (*running && strcmp(running, version))
+	if (facts_gpu_driver(o->root, &running))
+		return;
+	if (strcmp(running.version, version))
 		gp_note("warning: the running driver is %s, this tree is %s: user space must be of the tree's release",
-			running, version);
-	if (*running && !open)
+			running.version, version);
+	if (!running.open)
 		gp_note("warning: the running driver is the closed flavour; modules of this tree take its place");
 }
 
