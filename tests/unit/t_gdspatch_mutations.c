@@ -375,8 +375,7 @@ static void mutate_rest(void)
 	bool pcie = !strcmp(now->pcie, "yes");
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
-		snprintf(text, sizeof(text), "%.*s0x7", (int)(strstr(values[i], "0x") - values[i]),
-			 values[i]);
+		snprintf(text, sizeof(text), "%.*s0x7", (int)strcspn(values[i], "x") - 1, values[i]);
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s",
 			 strchr(values[i], ')') ? ")" : "");
 		mutate("bar1p2p", GP_F_REGISTRY, values[i], text, "E-KEY-MISMATCH",
