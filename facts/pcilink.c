@@ -206,7 +206,7 @@ int facts_pci_iommu(const char *root, const char *address, struct facts_pci_iomm
 	r = facts_link(root, path, "iommu_group", group, sizeof(group));
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	out->group = atoi(facts_base(group));
+	out->group = (int)strtol(facts_base(group), NULL, 10);
 	r = facts_read_in(root, group, "type", type, sizeof(type));
 	out->state = r < 0 ? FACTS_IOMMU_UNKNOWN : state_of(type);
 	return 0;

@@ -3,7 +3,14 @@
 #ifndef PCI_MADE_H
 #define PCI_MADE_H
 
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "tree.h"
 

@@ -3,6 +3,12 @@
 #ifndef T_DESCRIPTORS_H
 #define T_DESCRIPTORS_H
 
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
 #include <dirent.h>
 
 /* Only to be compared with itself: the folder's own entries and descriptor are counted, too. */

@@ -400,7 +400,7 @@ static void t_text(void **state)
 {
 	struct gc_report r;
 	const char *fail, *warn;
-	char *text, *line;
+	char *text, *line, *rest;
 
 	anew("cloud");
 	machine_write(root, "etc/cufile.json", "{ \"properties\": { \"force_compat_mode\": true } }");
@@ -414,7 +414,7 @@ static void t_text(void **state)
 	assert_non_null(strstr(text, "\n1 FAIL, 2 WARN, "));
 	assert_non_null(strstr(text, "\nNext: D-31: set properties.force_compat_mode to false"));
 	assert_non_null(strstr(text, "        seen  /etc/cufile.json: "));
-	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 		assert_true(strlen(line) <= 100);
 	free(text);
 	text = report_of(&r, false, true);

@@ -3,6 +3,12 @@
 #ifndef T_GDSIO_H
 #define T_GDSIO_H
 
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
 #include <stdio.h>
 #include <string.h>
 

@@ -256,7 +256,7 @@ int source_list(struct source **at)
 {
 	struct dirent **names;
 	char why[SOURCE_WHY];
-	int n, i, found = 0;
+	int n, i, pid, found = 0;
 
 	*at = NULL;
 	n = scandir("/proc", &names, is_pid, versionsort);
@@ -264,7 +264,9 @@ int source_list(struct source **at)
 		return -errno;
 	*at = calloc(n + 1, sizeof(**at));
 	for (i = 0; i < n; i++) {
-		if (*at && !source_open(atoi(names[i]->d_name), false, &(*at)[found], why))
+		/* is_pid() has seen that it is a number */
+		pid = (int)strtol(names[i]->d_name, NULL, 10);
+		if (*at && !source_open(pid, false, &(*at)[found], why))
 			found++;
 		free(names[i]);
 	}
