@@ -66,30 +66,15 @@ static void put_pool(FILE *f, const char *name, const struct stats_pool *p)
 
 static void put_operations(FILE *f, const CUfileStatsLevel1_t *l)
 {
-	const struct {
-		const char *name;
-		const CUfileOpCounter_t *c;
-	} op[] = {
-		{ "read", &l->read_ops },
-		{ "write", &l->write_ops },
-		{ "handle_register", &l->hdl_register_ops },
-		{ "handle_deregister", &l->hdl_deregister_ops },
-		{ "buffer_register", &l->buf_register_ops },
-		{ "buffer_deregister", &l->buf_deregister_ops },
-		{ "batch_setup", &l->batch_setup_ops },
-		{ "batch_submit", &l->batch_submit_ops },
-		{ "batch_complete", &l->batch_complete_ops },
-		{ "batch_cancel", &l->batch_cancel_ops },
-		{ "batch_destroy", &l->batch_destroy_ops },
-		{ "batch_entry_enqueued", &l->batch_enqueued_ops },
-		{ "batch_entry_processed", &l->batch_processed_ops },
-	};
-	size_t i;
+	const CUfileOpCounter_t *c;
+	unsigned int i;
 
 	fputs("\t\t \"operations\": {", f);
-	for (i = 0; i < sizeof(op) / sizeof(op[0]); i++)
+	for (i = 0; i < OPERATIONS; i++) {
+		c = operation_count(&operations[i], l);
 		fprintf(f, "%s\n\t\t\t\"%s\": {\"ok\": %" PRIu64 ", \"errors\": %" PRIu64 "}",
-			i ? "," : "", op[i].name, (uint64_t)op[i].c->ok, (uint64_t)op[i].c->err);
+			i ? "," : "", operations[i].name, (uint64_t)c->ok, (uint64_t)c->err);
+	}
 	fputs("\n\t\t },\n", f);
 }
 

@@ -3,6 +3,7 @@
 #ifndef GDS_STATS_OUT_H
 #define GDS_STATS_OUT_H
 
+#include <stddef.h>
 #include <stdio.h>
 
 #include "snapshot.h"
@@ -15,6 +16,19 @@ void out_json(FILE *f, const struct snapshot *const *s, unsigned int n);
 
 /* The text exposition format, version 0.0.4 */
 void out_prometheus(FILE *f, const struct snapshot *const *s, unsigned int n);
+
+/* -- calls that are counted -- */
+
+/* One of them: its name in the document, its label in metrics (NULL: no metric), its counter. */
+struct operation {
+	const char *name, *label;
+	size_t at;		/* in CUfileStatsLevel1_t */
+};
+
+#define OPERATIONS 13
+extern const struct operation operations[OPERATIONS];
+
+const CUfileOpCounter_t *operation_count(const struct operation *o, const CUfileStatsLevel1_t *l);
 
 /* -- names, which may hold any bytes -- */
 

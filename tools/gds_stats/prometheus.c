@@ -57,33 +57,20 @@ static void put_info(const struct out *o)
 static void put_operations(const struct out *o)
 {
 	static const char name[] = "opengds_operations_total";
+	const CUfileOpCounter_t *c;
 	unsigned int i, j, k;
 
 	begin(o, name, "counter", "Calls of the cuFile API, and entries of batches.");
 	for (i = 0; i < o->n; i++) {
-		const CUfileStatsLevel1_t *l = &o->s[i]->all.detailed.basic;
-		const struct {
-			const char *operation;
-			const CUfileOpCounter_t *c;
-		} op[] = {
-			{ "read", &l->read_ops },
-			{ "write", &l->write_ops },
-			{ "handle_register", &l->hdl_register_ops },
-			{ "handle_deregister", &l->hdl_deregister_ops },
-			{ "buffer_register", &l->buf_register_ops },
-			{ "buffer_deregister", &l->buf_deregister_ops },
-			{ "batch_submit", &l->batch_submit_ops },
-			{ "batch_cancel", &l->batch_cancel_ops },
-			{ "batch_entry", &l->batch_processed_ops },
-		};
-
-		for (j = 0; j < sizeof(op) / sizeof(op[0]); j++) {
+		for (j = 0; j < OPERATIONS; j++) {
+			if (!operations[j].label)
+				continue;
+			c = operation_count(&operations[j], &o->s[i]->all.detailed.basic);
 			for (k = 0; k < 2; k++) {
 				put_start(o, o->s[i], name);
-				put_pair(o, "operation", op[j].operation);
+				put_pair(o, "operation", operations[j].label);
 				put_pair(o, "result", k ? "error" : "ok");
-				fprintf(o->f, "} %" PRIu64 "\n",
-					(uint64_t)(k ? op[j].c->err : op[j].c->ok));
+				fprintf(o->f, "} %" PRIu64 "\n", (uint64_t)(k ? c->err : c->ok));
 			}
 		}
 	}
