@@ -550,6 +550,70 @@ void fake_configure(const char *json)
 	setenv("CUFILE_ENV_PATH_JSON", path, 1);
 }
 
+void fake_gpu_set(char *gpu, int byte, size_t size)
+{
+	assert_int_equal(cuMemsetD8((uintptr_t)gpu, byte, size), 0);
+	/* it runs late, and the library's streams do not wait for it */
+	assert_int_equal(cuCtxSynchronize(), 0);
+}
+
+char *fake_gpu(size_t size)
+{
+	CUdeviceptr p;
+
+	assert_int_equal(cuMemAlloc(&p, size), 0);
+	fake_gpu_set((char *)(uintptr_t)p, 0xee, size);
+	return (char *)(uintptr_t)p;
+}
+
+void fake_gpu_free(char *gpu)
+{
+	assert_int_equal(cuMemFree((uintptr_t)gpu), 0);
+}
+
+/* By a descriptor that the library knows nothing of. */
+static void look_at(const char *path, char *to, size_t size)
+{
+	int fd = open(path, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, to, size, 0), size);
+	close(fd);
+}
+
+void fake_pair_open(struct fake_pair *m, size_t size, uint64_t seed, int flags)
+{
+	const char *path = fake_file("f", size, seed);
+
+	m->size = size;
+	m->file = malloc(size);
+	m->got = malloc(size);
+	assert_true(m->file && m->got);
+	look_at(path, m->file, size);
+	m->fh = fake_register(path, O_RDWR | flags, &m->fd);
+	m->gpu = fake_gpu(size);
+}
+
+void fake_pair_close(struct fake_pair *m)
+{
+	if (!m->file)
+		return;
+	close(m->fd);
+	cuMemFree((uintptr_t)m->gpu);
+	free(m->file);
+	free(m->got);
+	memset(m, 0, sizeof(*m));
+}
+
+void fake_pair_file_is_right(const struct fake_pair *m, size_t to)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/f", fake.dir);
+	look_at(path, m->got, to);
+	assert_memory_equal(m->got, m->file, to);
+}
+
 int fake_cuda(void **state)
 {
 	CUdevice dev;

@@ -68,6 +68,25 @@ CUfileHandle_t fake_register(const char *path, int flags, int *fd);
 /* This JSON is the configuration of the opens that follow. */
 void fake_configure(const char *json);
 
+/* GPU memory of all 0xee; it is there when this returns. */
+char *fake_gpu(size_t size);
+void fake_gpu_set(char *gpu, int byte, size_t size);
+void fake_gpu_free(char *gpu);
+
+/* A file "f" of `size` random bytes, registered, and as much GPU memory: what one test works on. */
+struct fake_pair {
+	CUfileHandle_t fh;
+	int fd;
+	size_t size;
+	char *gpu;
+	char *file, *got;	/* host memory: what the file holds; room for what is found */
+};
+
+void fake_pair_open(struct fake_pair *m, size_t size, uint64_t seed, int flags);
+void fake_pair_close(struct fake_pair *m);
+/* The file is as m->file, up to `to`. */
+void fake_pair_file_is_right(const struct fake_pair *m, size_t to);
+
 /* For cmocka: CUDA of the group; a machine with ext4 and the module for each test. */
 int fake_cuda(void **state);
 int fake_setup(void **state);

@@ -247,25 +247,12 @@ static void forget(void)
 
 /* -- one file, one piece of GPU memory -- */
 
-static struct {
-	CUfileHandle_t fh;
-	int fd;
-	char *gpu, *file, *got;
-} m;
+static struct fake_pair m;
 
 static void open_file(const char *json, int flags)
 {
-	const char *path;
-	CUdeviceptr d;
-
 	fake_configure(json);
-	path = fake_file("f", SIZE, 31);
-	m.fh = fake_register(path, O_RDWR | flags, &m.fd);
-	m.file = malloc(SIZE);
-	m.got = malloc(SIZE);
-	assert_int_equal(cuFileRead(m.fh, m.file, SIZE, 0, 0), SIZE);
-	assert_int_equal(cuMemAlloc(&d, SIZE), 0);
-	m.gpu = (char *)(uintptr_t)d;
+	fake_pair_open(&m, SIZE, 31, flags);
 	forget();
 }
 
@@ -277,8 +264,7 @@ static void gpu_holds(size_t at, size_t off, size_t size)
 
 static void read_all(size_t size, size_t off)
 {
-	assert_int_equal(cuMemsetD8((uintptr_t)m.gpu, 0x5a, SIZE), 0);
-	assert_int_equal(cuCtxSynchronize(), 0);
+	fake_gpu_set(m.gpu, 0x5a, SIZE);
 	forget();
 	assert_int_equal(cuFileRead(m.fh, m.gpu, size, off, 0), size);
 	gpu_holds(0, off, size);
@@ -288,21 +274,13 @@ static void read_all(size_t size, size_t off)
 static void write_all(size_t size, size_t off, unsigned char byte)
 {
 	memset(m.file + off, byte, size);
-	assert_int_equal(cuMemsetD8((uintptr_t)m.gpu, byte, SIZE), 0);
-	assert_int_equal(cuCtxSynchronize(), 0);
+	fake_gpu_set(m.gpu, byte, SIZE);
 	assert_int_equal(cuFileWrite(m.fh, m.gpu, size, off, 0), size);
 }
 
 static void file_is_right(void)
 {
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/f", fake.dir);
-	fd = open(path, O_RDONLY);
-	assert_int_equal(pread(fd, m.got, SIZE, 0), SIZE);
-	close(fd);
-	assert_memory_equal(m.got, m.file, SIZE);
+	fake_pair_file_is_right(&m, SIZE);
 }
 
 static int setup(void **state)
@@ -345,10 +323,7 @@ static int teardown(void **state)
 {
 	alarm(0);
 	fake_teardown(state);
-	close(m.fd);
-	cuMemFree((uintptr_t)m.gpu);
-	free(m.file);
-	free(m.got);
+	fake_pair_close(&m);
 	gpu = &gpu_cuda;
 	/* all of it went back at the close */
 	assert_int_equal(atomic_load(&hosts), 0);

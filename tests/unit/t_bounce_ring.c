@@ -86,11 +86,7 @@ static int some_to_gpu(struct gpu_stream *s, uint64_t dst_va, const void *src, s
 
 /* -- one file, one piece of GPU memory -- */
 
-static struct {
-	CUfileHandle_t fh;
-	int fd;
-	char *gpu, *file, *got;
-} m;
+static struct fake_pair m;
 
 static void forget(void)
 {
@@ -105,7 +101,6 @@ static void forget(void)
 
 static void open_flags(const char *properties, int flags)
 {
-	CUdeviceptr d;
 	char json[256], log[80];
 
 	snprintf(log, sizeof(log), "%s/log", fake.dir);
@@ -115,12 +110,7 @@ static void open_flags(const char *properties, int flags)
 		 "\"properties\": {%s\"force_compat_mode\": true}}",
 		 properties);
 	fake_configure(json);
-	m.fh = fake_register(fake_file("f", SIZE, 31), O_RDWR | flags, &m.fd);
-	m.file = malloc(SIZE);
-	m.got = malloc(SIZE);
-	assert_int_equal(cuFileRead(m.fh, m.file, SIZE, 0, 0), SIZE);
-	assert_int_equal(cuMemAlloc(&d, SIZE), 0);
-	m.gpu = (char *)(uintptr_t)d;
+	fake_pair_open(&m, SIZE, 31, flags);
 	forget();
 }
 
@@ -134,8 +124,7 @@ static void read_gives(size_t size, size_t off, ssize_t n)
 {
 	size_t i;
 
-	assert_int_equal(cuMemsetD8((uintptr_t)m.gpu, 0x5a, SIZE), 0);
-	assert_int_equal(cuCtxSynchronize(), 0);
+	fake_gpu_set(m.gpu, 0x5a, SIZE);
 	forget();
 	errno = 0;
 	assert_int_equal(cuFileRead(m.fh, m.gpu, size, off, 0), n);
@@ -166,14 +155,7 @@ static void write_gives(size_t size, size_t off, ssize_t n)
 
 static void file_is_right(size_t to)
 {
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/f", fake.dir);
-	fd = open(path, O_RDONLY);
-	assert_int_equal(pread(fd, m.got, to, 0), to);
-	close(fd);
-	assert_memory_equal(m.got, m.file, to);
+	fake_pair_file_is_right(&m, to);
 }
 
 static unsigned int log_has(const char *what)
@@ -185,7 +167,7 @@ static unsigned int log_has(const char *what)
 	p = popen(cmd, "r");
 	assert_non_null(fgets(n, sizeof(n), p));
 	pclose(p);
-	return atoi(n);
+	return strtoul(n, NULL, 10);
 }
 
 static void common(void)
@@ -223,12 +205,7 @@ static int teardown(void **state)
 {
 	alarm(0);
 	fake_teardown(state);
-	close(m.fd);
-	cuMemFree((uintptr_t)m.gpu);
-	free(m.file);
-	free(m.got);
-	memset(&m, 0, sizeof(m));
-	m.fd = -1;
+	fake_pair_close(&m);
 	gpu = &gpu_cuda;
 	assert_int_equal(atomic_load(&ring_fake.rings), 0);
 	return 0;

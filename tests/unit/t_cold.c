@@ -71,27 +71,16 @@ static int some_open(const char *path, int flags)
 	return base->open(path, flags);
 }
 
-static struct {
-	CUfileHandle_t fh;
-	int fd;
-	char *gpu, *file, *got;
-} m;
+static struct fake_pair m;
 
 static void begin(const char *execution, int flags)
 {
 	char json[160];
-	CUdeviceptr d;
 
 	snprintf(json, sizeof(json), "{\"execution\": {%s}, \"properties\": {\"force_compat_mode\": true}}",
 		 execution);
 	fake_configure(json);
-	m.fh = fake_register(fake_file("f", SIZE, 77), O_RDWR | flags, &m.fd);
-	assert_int_equal(cuMemAlloc(&d, SIZE), 0);
-	m.gpu = (char *)(uintptr_t)d;
-	m.file = malloc(SIZE);
-	m.got = malloc(SIZE);
-	assert_non_null(m.file);
-	assert_non_null(m.got);
+	fake_pair_open(&m, SIZE, 77, flags);
 }
 
 static int setup(void **state)
@@ -115,30 +104,19 @@ static int teardown(void **state)
 {
 	alarm(0);
 	fake_teardown(state);
-	close(m.fd);
-	cuMemFree((uintptr_t)m.gpu);
-	free(m.file);
-	free(m.got);
+	fake_pair_close(&m);
 	return 0;
 }
 
 /* One request; the bytes are right, so many came from the drive, and the rest from the cache. */
 static void read_is(size_t size, size_t off, size_t from_drive)
 {
-	char path[128];
-	int fd;
-
 	atomic_store(&direct, 0);
 	atomic_store(&through, 0);
-	assert_int_equal(cuMemsetD8((uintptr_t)m.gpu, 0, SIZE), 0);
-	assert_int_equal(cuCtxSynchronize(), 0);
+	fake_gpu_set(m.gpu, 0, SIZE);
 	assert_int_equal(cuFileRead(m.fh, m.gpu, size, off, 0), size);
-	snprintf(path, sizeof(path), "%s/f", fake.dir);
-	fd = open(path, O_RDONLY);
-	assert_int_equal(pread(fd, m.file, size, off), size);
-	close(fd);
 	assert_int_equal(cuMemcpyDtoH(m.got, (uintptr_t)m.gpu, size), 0);
-	assert_memory_equal(m.got, m.file, size);
+	assert_memory_equal(m.got, m.file + off, size);
 	assert_int_equal(atomic_load(&direct), from_drive);
 	assert_int_equal(atomic_load(&through), size - from_drive);
 }
@@ -194,10 +172,7 @@ static void t_nobody_tells(void **state)
 		assert_int_equal(atomic_load(&asked), 1);
 		if (i < 2) {
 			assert_int_equal(cuFileDriverClose().err, 0);
-			close(m.fd);
-			cuMemFree((uintptr_t)m.gpu);
-			free(m.file);
-			free(m.got);
+			fake_pair_close(&m);
 		}
 	}
 }

@@ -45,19 +45,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static char *gpu_new(size_t size)
-{
-	CUdeviceptr p;
-
-	assert_int_equal(cuMemAlloc(&p, size), 0);
-	return (char *)(uintptr_t)p;
-}
-
-static void gpu_free(char *p)
-{
-	assert_int_equal(cuMemFree((uintptr_t)p), 0);
-}
-
 static struct ogds_report last(void)
 {
 	struct ogds_report r = OGDS_REPORT_INIT;
@@ -71,8 +58,7 @@ static void read_by(CUfileHandle_t fh, int fd, char *p, size_t size, enum ogds_r
 {
 	char *want = malloc(size), *got = malloc(size);
 
-	assert_int_equal(cuMemsetD8((uintptr_t)p, 0xee, size), 0);
-	assert_int_equal(cuCtxSynchronize(), 0);
+	fake_gpu_set(p, 0xee, size);
 	assert_int_equal(cuFileRead(fh, p, size, 0, 0), size);
 	assert_int_equal(last().bytes[route], size);
 	assert_int_equal(pread(fd, want, size, 0), size);
@@ -90,7 +76,7 @@ static unsigned long listed(void)
 /* Registered: direct. The way is found once; then nobody asks for a pin that is refused. */
 static void t_listed(void **state)
 {
-	char *p = gpu_new(4 * MIB), *q = gpu_new(4 * MIB), *tail = q + MIB;
+	char *p = fake_gpu(4 * MIB), *q = fake_gpu(4 * MIB), *tail = q + MIB;
 	CUfileHandle_t fh;
 	int fd;
 
@@ -116,15 +102,15 @@ static void t_listed(void **state)
 	OK(cuFileBufRegister(p, 4 * MIB, 0));
 	read_by(fh, fd, p, MIB, OGDS_ROUTE_NVFS);
 	OK(cuFileBufDeregister(p));
-	gpu_free(p);
-	gpu_free(q);
+	fake_gpu_free(p);
+	fake_gpu_free(q);
 	close(fd);
 }
 
 /* Unregistered memory goes by way of staging, which is memory of the library's and listed, too. */
 static void t_staged(void **state)
 {
-	char *p = gpu_new(MIB);
+	char *p = fake_gpu(MIB);
 	CUfileHandle_t fh;
 	int fd;
 
@@ -133,14 +119,14 @@ static void t_staged(void **state)
 	assert_true(listed() > 0);
 	cuFileDriverClose();
 	assert_int_equal(listed(), 0);
-	gpu_free(p);
+	fake_gpu_free(p);
 	close(fd);
 }
 
 /* Another part of an object that small allocations share: its entry is there already. */
 static void t_shared(void **state)
 {
-	char *p = gpu_new(4096), *q = gpu_new(98304), *r = gpu_new(300000);
+	char *p = fake_gpu(4096), *q = fake_gpu(98304), *r = fake_gpu(300000);
 	CUfileHandle_t fh;
 	int fd;
 
@@ -149,7 +135,7 @@ static void t_shared(void **state)
 	OK(cuFileBufRegister(q, 98304, 0));
 	assert_int_equal(listed(), 1);
 	/* freed while registered: others of the object live */
-	gpu_free(q);
+	fake_gpu_free(q);
 	OK(cuFileBufRegister(r, 300000, 0));
 	assert_int_equal(listed(), 1);
 	assert_int_equal(atomic_load(&rm_fake.dups), 1);
@@ -158,8 +144,8 @@ static void t_shared(void **state)
 	OK(cuFileBufDeregister(q));
 	assert_int_equal(listed(), 1);
 	OK(cuFileBufDeregister(r));
-	gpu_free(p);
-	gpu_free(r);
+	fake_gpu_free(p);
+	fake_gpu_free(r);
 	close(fd);
 }
 
@@ -169,12 +155,12 @@ static char *again(char *p, size_t size)
 	char *other[64];
 	int n = 0;
 
-	gpu_free(p);
-	while (n < 64 && (other[n] = gpu_new(size)) != p)
+	fake_gpu_free(p);
+	while (n < 64 && (other[n] = fake_gpu(size)) != p)
 		n++;
 	assert_true(n < 64);
 	while (n)
-		gpu_free(other[--n]);
+		fake_gpu_free(other[--n]);
 	return p;
 }
 
@@ -185,7 +171,7 @@ static char *again(char *p, size_t size)
 static void t_reused(void **state)
 {
 	const size_t size = 2 * MIB;
-	char *p = gpu_new(size);
+	char *p = fake_gpu(size);
 	CUfileHandle_t fh;
 	int fd, i;
 
@@ -204,7 +190,7 @@ static void t_reused(void **state)
 	for (i = 0; i < 3; i++)
 		OK(cuFileBufDeregister(p + 65536 * (i + 1)));
 	assert_int_equal(atomic_load(&rm_fake.dups), 0);
-	gpu_free(p);
+	fake_gpu_free(p);
 	close(fd);
 }
 
@@ -216,14 +202,14 @@ static void free_and_reuse(void)
 {
 	if (!raced)
 		return;
-	gpu_free(raced);
-	assert_ptr_equal(gpu_new(MIB / 2), raced);
+	fake_gpu_free(raced);
+	assert_ptr_equal(fake_gpu(MIB / 2), raced);
 	raced = NULL;
 }
 
 static void t_freed_at_the_pin(void **state)
 {
-	char *keep = gpu_new(4096), *first = gpu_new(MIB), *p = gpu_new(MIB / 2);
+	char *keep = fake_gpu(4096), *first = fake_gpu(MIB), *p = fake_gpu(MIB / 2);
 	CUfileHandle_t fh;
 	int fd;
 
@@ -243,9 +229,9 @@ static void t_freed_at_the_pin(void **state)
 	read_by(fh, fd, p, MIB / 2, OGDS_ROUTE_NVFS);
 	OK(cuFileBufDeregister(p));
 	OK(cuFileBufDeregister(first));
-	gpu_free(p);
-	gpu_free(first);
-	gpu_free(keep);
+	fake_gpu_free(p);
+	fake_gpu_free(first);
+	fake_gpu_free(keep);
 	close(fd);
 }
 
@@ -256,7 +242,7 @@ static void t_refused(void **state)
 	static const int steps[] = { RM_OPEN_CONTROL, RM_CLIENT, RM_PROBED, RM_PCI, RM_ATTACH,
 				     RM_ID, RM_DEVICE, RM_SUBDEVICE, RM_DUP, RM_PEERS, RM_VA_SPACE,
 				     RM_JOIN, RM_LIST };
-	char *p = gpu_new(MIB);
+	char *p = fake_gpu(MIB);
 	unsigned int i, k;
 	CUfileHandle_t fh;
 	unsigned long n;
@@ -284,13 +270,13 @@ static void t_refused(void **state)
 			cuFileDriverClose();
 			rm_fake_check();
 		}
-	gpu_free(p);
+	fake_gpu_free(p);
 }
 
 /* An entry that cannot be taken off is the end of it: what is pinned stays right. */
 static void t_not_taken_off(void **state)
 {
-	char *p = gpu_new(2 * MIB), *q = gpu_new(2 * MIB);
+	char *p = fake_gpu(2 * MIB), *q = fake_gpu(2 * MIB);
 	CUfileHandle_t fh;
 	int fd;
 
@@ -308,8 +294,8 @@ static void t_not_taken_off(void **state)
 	OK(cuFileBufDeregister(p));
 	OK(cuFileBufDeregister(q));
 	assert_int_equal(listed(), 0);
-	gpu_free(p);
-	gpu_free(q);
+	fake_gpu_free(p);
+	fake_gpu_free(q);
 	close(fd);
 }
 
@@ -322,7 +308,7 @@ static bool never_pins(uint64_t va, size_t size)
 /* A driver that refuses all the same: one try, and the process has its answer. */
 static void t_of_no_use(void **state)
 {
-	char *p = gpu_new(MIB), *q = gpu_new(MIB);
+	char *p = fake_gpu(MIB), *q = fake_gpu(MIB);
 
 	fake.pins = never_pins;
 	OK(cuFileBufRegister(p, MIB, 0));
@@ -332,14 +318,14 @@ static void t_of_no_use(void **state)
 	assert_int_equal(atomic_load(&rm_fake.pins), 3);
 	OK(cuFileBufDeregister(p));
 	OK(cuFileBufDeregister(q));
-	gpu_free(p);
-	gpu_free(q);
+	fake_gpu_free(p);
+	fake_gpu_free(q);
 }
 
 /* Switched off: the driver is not asked for anything. */
 static void t_switched_off(void **state)
 {
-	char *p = gpu_new(MIB);
+	char *p = fake_gpu(MIB);
 	CUfileHandle_t fh;
 	int fd;
 
@@ -358,21 +344,21 @@ static void t_switched_off(void **state)
 	assert_int_equal(last().bytes[OGDS_ROUTE_BOUNCE], MIB);
 	assert_string_equal(ogds_reason_id(last().reason), "R-PIN-GATED");
 	assert_int_equal(last().retried, 0);
-	gpu_free(p);
+	fake_gpu_free(p);
 	close(fd);
 }
 
 /* A driver that pins by itself is not asked for anything else. */
 static void t_not_needed(void **state)
 {
-	char *p = gpu_new(MIB);
+	char *p = fake_gpu(MIB);
 
 	fake.pins = NULL;
 	fake_configure("{ \"opengds\": { \"routes\": [\"nvfs\", \"bounce\", \"host\"] } }");
 	OK(cuFileBufRegister(p, MIB, 0));
 	assert_int_equal(atomic_load(&rm_fake.clients), 0);
 	OK(cuFileBufDeregister(p));
-	gpu_free(p);
+	fake_gpu_free(p);
 }
 
 static void *registers(void *arg)
@@ -396,7 +382,7 @@ static void t_threads(void **state)
 	int i;
 
 	for (i = 0; i < 3; i++)
-		p[i] = gpu_new(MIB);
+		p[i] = fake_gpu(MIB);
 	OK(cuFileDriverOpen());
 	for (i = 0; i < 8; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, registers, p[i % 3] + 65536 * i), 0);
@@ -405,7 +391,7 @@ static void t_threads(void **state)
 	assert_int_equal(listed(), 0);
 	assert_int_equal(atomic_load(&rm_fake.dups), 0);
 	for (i = 0; i < 3; i++)
-		gpu_free(p[i]);
+		fake_gpu_free(p[i]);
 }
 
 int main(void)
