@@ -73,7 +73,7 @@ for f in man?/*.[0-9]; do
 done | grep -vE 'longer than 80 bytes|out of conventional order|operating system explicitly' |
 	grep -vE 'referenced manual not found|outdated mandoc\.db' >lint
 [ ! -s lint ] || { fail "mandoc -T lint:"; sed 's/^/  /' lint; }
-mandoc -T markdown man3/cuFileReadv.3 2>/dev/null | grep -q 'cuFileWritev' || fail "the link cuFileReadv(3) shows no text"
+mandoc -T markdown man3/cuFileReadv.3 2>/dev/null | grep 'cuFileWritev' >/dev/null || fail "the link cuFileReadv(3) shows no text"
 
 # -- what pages name --
 system='cp:1 gdb:1 md5sum:1 perf:1 qemu-system-x86_64:1 script:1 fork:2 execve:2 open:2 fsync:2
@@ -100,7 +100,11 @@ done >>refs
 # -- options: of --help and of the page --
 # on_page PAGE: options that a list of the page explains, in any list
 on_page() { sed -n 's/^\.It Fl //p' "$1" | sed 's/\\&//g; s/ , Fl /\n/g; s/ , /\n/g' | awk '{ print "-" $1 }' | sort -u; }
-in_help() { "$@" --help 2>&1 | grep -oE '(^|[ ,|[])--?[a-zA-Z][a-zA-Z0-9-]*' | grep -oE -- '--?[a-zA-Z].*' | sort -u; }
+# in_help PROGRAM: those of its help, and of what it calls help of a command
+in_help() {
+	{ "$1" --help || "$1" -h; [[ $1 != */gdsio ]] || "$1" sweep --help; } 2>/dev/null |
+		grep -oE '(^|[ ,|[])--?[a-zA-Z][a-zA-Z0-9-]*' | grep -oE -- '--?[a-zA-Z].*' | sort -u
+}
 b=build/host/tools
 for t in gdscheck:$b/gdscheck/gdscheck:1 gdsio:$b/gdsio/gdsio:1 vm-run:vm/run:1 \
 	gdsio_verify:$b/gdsio/gdsio_verify:1 gdspatch:$b/gdspatch/gdspatch:8 \
@@ -181,7 +185,7 @@ C
 } >main.c
 head -c 1048576 /dev/urandom >data
 if gcc -std=c11 -D_GNU_SOURCE -Wall -Werror "-I$top/include" "-I$top/sim/include" -o examples main.c "${objects[@]}" \
-	"-L$top/build/host/lib" -lcufile "-L$top/build/host/sim/libcudart" -l:libcudart.so.13 2>gcc; then
+	"-L$top/build/host/lib" -lcufile "-L$top/build/host/sim" -l:libcudart.so.13 2>gcc; then
 	export CUFILE_ENV_PATH_JSON=/dev/null CUFILE_LOGFILE_PATH=$tmp/log
 	LD_LIBRARY_PATH=$top/build/host/lib \
 		timeout 60 "$top/sim/run" -- ./examples data >out 2>&1 ||
