@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* rw.c - cuFileRead, cuFileWrite: arguments, look-up, plan, pieces, account. */
+/* rw.c - cuFileRead, cuFileWrite: arguments, look-up, plan, account. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,12 +10,11 @@
 #include "errmap.h"
 #include "log.h"
 #include "os.h"
+#include "pieces.h"
 #include "pin_cost.h"
-#include "probes.h"
 #include "route.h"
 #include "rw.h"
 #include "stats.h"
-#include "uapi/nvfs.h"
 
 /* From here on the copy engine costs the processor less than stores of what a drive has read. */
 #define DRIVE_MIN ((size_t)128 * 1024)
@@ -23,7 +22,7 @@
 /* The last request of this thread; no other looks at it. */
 static __thread struct ogds_report last;
 
-static const char *call_name(enum ogds_op op)
+const char *rw_call_name(enum ogds_op op)
 {
 	return op == OGDS_OP_READ ? "cuFileRead" : "cuFileWrite";
 }
@@ -35,7 +34,7 @@ static int check_file(const struct request *rq)
 	int mode = rq->file->flags & O_ACCMODE;
 
 	if (rq->op == OGDS_OP_READ ? mode == O_WRONLY : mode == O_RDONLY) {
-		log_error("%s: %s is open for %s only: open it with O_RDWR", call_name(rq->op),
+		log_error("%s: %s is open for %s only: open it with O_RDWR", rw_call_name(rq->op),
 			  rq->file->name, mode == O_WRONLY ? "writing" : "reading");
 		return ERR(INVALID_FILE_OPEN_FLAG);
 	}
@@ -49,7 +48,7 @@ static int check_allocation(const struct request *rq, uint64_t va, size_t size)
 	    size <= rq->mem.len - (va - rq->mem.base_va))
 		return 0;
 	log_error("%s: %zu bytes at 0x%llx leave their allocation of %zu bytes at 0x%llx: make the request smaller",
-		  call_name(rq->op), size, (unsigned long long)va, rq->mem.len,
+		  rw_call_name(rq->op), size, (unsigned long long)va, rq->mem.len,
 		  (unsigned long long)rq->mem.base_va);
 	return -EIO;
 }
@@ -69,20 +68,20 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
 		r = gpu->pointer((void *)(uintptr_t)base, &rq->mem);
 	if (r) {
 		log_error("%s: 0x%llx: cuPointerGetAttributes: %s: check the GPU with nvidia-smi",
-			  call_name(rq->op), (unsigned long long)base, gpu->error(r));
+			  rw_call_name(rq->op), (unsigned long long)base, gpu->error(r));
 		return err_cuda(r);
 	}
 	/* what was registered there before it was freed may have been smaller */
 	if (err && !buffer_stale(base, &rq->mem)) {
 		log_error("%s: %zu bytes at 0x%llx + %llu leave the registered range: register all of it",
-			  call_name(rq->op), size, (unsigned long long)base,
+			  rw_call_name(rq->op), size, (unsigned long long)base,
 			  (unsigned long long)off);
 		return err;
 	}
 	/* freed while registered: the pinned pages are not this memory any more */
 	if (rq->buf && (rq->buf->mem.kind != rq->mem.kind || rq->buf->mem.id != rq->mem.id)) {
 		log_warn("%s: 0x%llx was freed while registered, the registration is passed over: call cuFileBufDeregister before the memory is freed",
-			 call_name(rq->op), (unsigned long long)rq->buf->va);
+			 rw_call_name(rq->op), (unsigned long long)rq->buf->va);
 		buffer_put(rq->buf);
 		rq->buf = NULL;
 	}
@@ -90,7 +89,7 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
 		if (driver_config()->allow_system_memory)
 			return 0;
 		log_error("%s: 0x%llx is host memory and allow_system_memory is false: set it, or use GPU memory",
-			  call_name(rq->op), (unsigned long long)va);
+			  rw_call_name(rq->op), (unsigned long long)va);
 		return ERR(CUDA_MEMORY_TYPE_INVALID);
 	}
 	if (!rq->buf)
@@ -127,11 +126,7 @@ static void find_bar(struct request *rq)
 	}
 }
 
-/*
- * The pages of registered memory in this process, made when the request could go by them and not by
- * the module: it is quicker. True when there are some.
- */
-static bool find_pages(struct request *rq, struct plan_in *in)
+bool rw_find_pages(struct request *rq, struct plan_in *in)
 {
 	const uint32_t p2p = 1u << OGDS_ROUTE_P2PDMA, nvfs = 1u << OGDS_ROUTE_NVFS;
 
@@ -169,7 +164,7 @@ static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t 
 	in->force_compat = c->force_compat;
 	in->allow_compat = c->allow_compat;
 	in->routes = c->routes;
-	pages = find_pages(rq, in);
+	pages = rw_find_pages(rq, in);
 	direct = rq->dev && (!in->file_reason || pages) && !in->module_reason &&
 		 !c->force_compat && c->routes & OGDS_DIRECT_MASK;
 	/* a request of whole blocks that can go direct has nothing to store: it makes no mapping */
@@ -203,260 +198,6 @@ static int make_plan(struct request *rq, struct plan *p, int64_t off, size_t siz
 	return 0;
 }
 
-/* -- pieces -- */
-
-/* More than a request of the module has: one that failed lies in as many bytes. */
-#define STEP ((uint64_t)NVFS_MAX_SHADOW_SIZE)
-
-/* Why a direct piece failed at off, of `size` bytes: known causes by their own name. */
-static unsigned int why_failed(struct request *rq, const struct ogds_piece *q, int64_t off,
-			       uint64_t size, int err)
-{
-	unsigned int why = REASON_NONE;
-
-	switch (err) {
-	case -EREMOTEIO:
-	case -EINVAL:
-		/* the kernel's verdict on drive and GPU: it refuses pages, or to map them */
-		if (q->route == OGDS_ROUTE_P2PDMA)
-			return REASON_PAGES_DEVICE;
-		break;
-	case -ENOTBLK:
-		/* a name only: the CPU reads it again whatever it was */
-		if (rq->op == OGDS_OP_READ && os->hole(rq->file->nvfs.fd, off, size) == 1)
-			return REASON_HOLE;
-		return REASON_FS_CPU;
-	case -EOPNOTSUPP:
-		return REASON_MODULE_REFUSED;
-	case -ENOMEM:
-		/* the first request that is staged on a GPU is the one that learns it cannot be */
-		if (rq->dev && q->route != OGDS_ROUTE_BOUNCE)
-			why = staging_reason(&rq->dev->staging);
-	}
-	return why ? why : REASON_DIRECT_FAILED;
-}
-
-/* A direct route failed, and another one may do it: OGDS_ROUTES: none. Learns, and says so. */
-static unsigned int other_direct(struct request *rq, const struct ogds_piece *q, int err,
-				 unsigned int why)
-{
-	const struct facts_reason_text *t = facts_reason(why);
-	unsigned int next;
-
-	if (why == REASON_PAGES_DEVICE) {
-		device_set_no_p2p(rq->dev, file_device(rq->file));
-	} else if (why == REASON_MODULE_REFUSED) {
-		atomic_store(&rq->file->refused, why);
-		rq->in.file_reason = why;
-		find_pages(rq, &rq->in);
-	} else {
-		return OGDS_ROUTES;
-	}
-	next = plan_next(&rq->in, q->route);
-	if (next != OGDS_ROUTES && file_say_once(rq->file, why))
-		log_notice("%s: %s: %llu bytes at %lld by %s: %s; done by %s (%s: %s; %s)",
-			   call_name(rq->op), rq->file->name, (unsigned long long)q->size,
-			   (long long)q->file_off, route_table[q->route]->name, errmap_text(err),
-			   route_table[next]->name, t->id, t->text, t->remedy);
-	return next;
-}
-
-/* A direct route failed. 0: the CPU does it; else the error that the request ends with. */
-static int fall_back(struct request *rq, const struct plan *p, const struct ogds_piece *q, int err,
-		     unsigned int why)
-{
-	const struct facts_reason_text *t = facts_reason(why);
-
-	/* what another route cannot mend */
-	if (err == -ENOSPC || err == -EDQUOT || err == -EFBIG || err == ERR(DRIVER_CLOSING))
-		return err;
-	if (driver_closing())
-		return ERR(DRIVER_CLOSING);
-	if (p->no_fall_back) {
-		last.reason = why;
-		last.refused_by = p->no_fall_back;
-		log_error("%s: %s: %llu bytes at %lld by %s: %s (%s: %s; %s): %s: %s",
-			  call_name(rq->op), rq->file->name, (unsigned long long)q->size,
-			  (long long)q->file_off, route_table[q->route]->name, errmap_text(err),
-			  t->id, t->text, t->remedy, facts_reason(p->no_fall_back)->id,
-			  facts_reason(p->no_fall_back)->text);
-		/* not a fault of the drive, but something that only the CPU could do */
-		return err == -ENOTBLK || err == -EOPNOTSUPP ? ERR(IO_NOT_SUPPORTED) : err;
-	}
-	if (file_say_once(rq->file, why))
-		log_notice("%s: %s: %llu bytes at %lld by %s: %s; done through host memory (%s: %s; %s)",
-			   call_name(rq->op), rq->file->name, (unsigned long long)q->size,
-			   (long long)q->file_off, route_table[q->route]->name, errmap_text(err),
-			   t->id, t->text, t->remedy);
-	return 0;
-}
-
-static void count(struct ogds_report *rep, unsigned int route, int64_t off, uint64_t n,
-		  unsigned int reason)
-{
-	uint64_t whole = plan_whole(off, n);
-
-	rep->bytes[route] += n;
-	if (route == OGDS_ROUTE_HOST)
-		return;
-	rep->whole_bytes += whole;
-	rep->edge_bytes += n - whole;
-	if (OGDS_DIRECT_MASK & 1u << route)
-		rep->whole_direct += whole;
-	else if (whole && !rep->reason)
-		rep->reason = reason;
-}
-
-/* The piece is over: n bytes, or an error. */
-static void probe_piece(const struct request *rq, unsigned int route, int64_t off, uint64_t size,
-			uint64_t va, int64_t n)
-{
-	uint64_t at = va - (rq->buf ? rq->buf->va : rq->dev ? rq->mem.base_va : va);
-	int fd = rq->file->user_fd, gpu_id = rq->dev ? rq->dev->index : -1;
-
-	if (route_table[route]->direct) {
-		if (rq->op == OGDS_OP_READ)
-			PROBE6(cufio_gds_read, fd, off, size, at, n, gpu_id);
-		else
-			PROBE6(cufio_gds_write, fd, off, size, at, n, gpu_id);
-		return;
-	}
-	if (rq->op == OGDS_OP_READ) {
-		PROBE6(cufio_px_read, fd, off, size, at, n, gpu_id);
-		return;
-	}
-	PROBE6(cufio_px_write, fd, off, size, at, n, gpu_id);
-	if ((off | size) % PLAN_BLOCK)
-		PROBE6(cufio_gds_unaligned_write, fd, off, size, at, n, gpu_id);
-}
-
-/* Bytes that one route did of a piece, from `done` on; *err: 0, or how it ended. */
-static uint64_t run_route(struct request *rq, unsigned int route, const struct ogds_piece *q,
-			  uint64_t done, uint64_t size, uint64_t va, unsigned int reason, int *err)
-{
-	bool measured = rq->bar && size >= WAY_MEASURED && !rq->by_drive &&
-			(route == OGDS_ROUTE_BAR || route == OGDS_ROUTE_BOUNCE);
-	uint64_t n = 0, began = measured || rq->spent ? os->now_ns() : 0, ns = 0;
-	struct facts_nvfs v;
-	ssize_t r;
-
-	r = route_table[route]->run(rq, q->file_off + done, size, va + done, &n);
-	if (began)
-		ns = os->now_ns() - began;
-	if (measured && n == size)
-		way_took(&rq->dev->ways, route == OGDS_ROUTE_BAR ? WAY_STORE : WAY_COPY, size, ns);
-	if (rq->spent) {
-		rq->spent->ns[route] += ns;
-		rq->spent->failed |= (unsigned int)(r < 0) << route;
-	}
-	probe_piece(rq, route, q->file_off + done, size, va + done, r < 0 && !n ? r : (int64_t)n);
-	count(&last, route, q->file_off + done, n, reason);
-	if (route_table[route]->direct && n) {
-		nvfs_version(&v);
-		if (v.ours)
-			last.witnessed += n;
-	}
-	*err = r < 0 ? r : 0;
-	return n;
-}
-
-/* Stores through BAR1 are no way, or not now: the rest of the piece by the copy engine. */
-static uint64_t without_bar(struct request *rq, const struct ogds_piece *q,
-			    uint64_t done, uint64_t va, int *err)
-{
-	if (!(driver_config()->routes & 1u << OGDS_ROUTE_BOUNCE)) {
-		last.refused_by = REASON_ROUTE_DENIED;
-		*err = ERR(IO_NOT_SUPPORTED);
-		return 0;
-	}
-	return run_route(rq, OGDS_ROUTE_BOUNCE, q, done, q->size - done, va, q->reason, err);
-}
-
-/* Not where staging had no memory to begin with: nothing was asked of a drive. */
-static bool was_tried(unsigned int why)
-{
-	return why != REASON_PIN_LIMIT && why != REASON_PIN_FAILED && why != REASON_PIN_GATED &&
-	       why != REASON_NO_STAGING;
-}
-
-/* Bytes that failed on this route, and are done again by another one */
-static void count_retried(struct request *rq, unsigned int route, uint64_t bytes)
-{
-	last.retried += bytes;
-	if (rq->spent)
-		rq->spent->retried[route] += bytes;
-}
-
-/*
- * One piece. Bytes moved, or an error with nothing moved. Fewer bytes than asked: the end
- * of the file, or an error after the first ones (*err). Where no drive can do a part (a
- * hole), the CPU does that part and the drive goes on behind it.
- */
-static uint64_t run_piece(struct request *rq, const struct plan *p, const struct ogds_piece *q,
-			  uint64_t va, int *err)
-{
-	unsigned int why, next, reason = q->reason;
-	struct ogds_piece other = *q;
-	uint64_t done = 0, n, left;
-	int failed;
-
-	for (;;) {
-		done += run_route(rq, q->route, q, done, q->size - done, va, reason, err);
-		if (*err == -EAGAIN && q->route == OGDS_ROUTE_BAR)
-			return done + without_bar(rq, q, done, va, err);
-		if (!*err || !route_table[q->route]->direct)
-			return done;
-		left = q->size - done;
-		why = why_failed(rq, q, q->file_off + done, left < STEP ? left : STEP, *err);
-		failed = *err;
-		next = other_direct(rq, q, failed, why);
-		if (next != OGDS_ROUTES) {
-			count_retried(rq, q->route, left);
-			other.route = next;
-			q = &other;
-			reason = why;
-			continue;
-		}
-		*err = fall_back(rq, p, q, failed, why);
-		if (*err)
-			return done;
-		if ((why == REASON_HOLE || why == REASON_FS_CPU) && left > STEP)
-			left = STEP;
-		if (was_tried(why))
-			count_retried(rq, q->route, left);
-		PROBE5(cufio_px_io_retry, rq->file->user_fd, q->file_off + done, left, failed,
-		       rq->dev->index);
-		n = run_route(rq, OGDS_ROUTE_BOUNCE, q, done, left, va, why, err);
-		done += n;
-		if (*err || n < left || done == q->size)
-			return done;
-	}
-}
-
-static ssize_t run_plan(struct request *rq, const struct plan *p, int64_t off, uint64_t va)
-{
-	uint64_t total = 0, n;
-	unsigned int i;
-	int err = 0;
-
-	for (i = 0; i < p->n && !err; i++) {
-		const struct ogds_piece *q = &p->piece[i];
-
-		if (driver_closing())
-			err = ERR(DRIVER_CLOSING);
-		else
-			total += n = run_piece(rq, p, q, va + (q->file_off - off), &err);
-		if (!err && n < q->size)
-			break;
-	}
-	if (err && (!total || err == ERR(DRIVER_CLOSING))) {
-		log_error("%s: %s at %lld: %s", call_name(rq->op), rq->file->name, (long long)off,
-			  errmap_text(err));
-		return err;
-	}
-	return total;
-}
-
 static void say_plan(struct request *rq, const struct plan *p)
 {
 	const struct facts_reason_text *t;
@@ -469,7 +210,7 @@ static void say_plan(struct request *rq, const struct plan *p)
 		    p->piece[i].route == OGDS_ROUTE_HOST || !file_say_once(rq->file, why))
 			continue;
 		t = facts_reason(why);
-		log_info("%s: %s goes through host memory: %s: %s; %s", call_name(rq->op),
+		log_info("%s: %s goes through host memory: %s: %s; %s", rw_call_name(rq->op),
 			 rq->file->name, t->id, t->text, t->remedy);
 	}
 }
@@ -492,7 +233,7 @@ static ssize_t move(struct request *rq, uint64_t base, size_t size, int64_t off,
 		last.reason = p.reason;
 		last.refused_by = p.refused_by;
 		log_error("%s: %s: %zu bytes at %lld would not go direct, and %s is set: %s: %s; %s",
-			  call_name(rq->op), rq->file->name, size, (long long)off,
+			  rw_call_name(rq->op), rq->file->name, size, (long long)off,
 			  p.refused_by == REASON_STRICT ? "strict" :
 			  p.refused_by == REASON_ROUTE_DENIED ? "a list of routes" :
 								"allow_compat_mode false",
@@ -501,7 +242,7 @@ static ssize_t move(struct request *rq, uint64_t base, size_t size, int64_t off,
 	}
 	if (log_on(LOG_INFO))
 		say_plan(rq, &p);
-	return run_plan(rq, &p, off, base + buf_off);
+	return pieces_run(rq, &p, off, base + buf_off);
 }
 
 static int check_numbers(const struct request *rq, uint64_t base, size_t size, int64_t off,
@@ -509,12 +250,12 @@ static int check_numbers(const struct request *rq, uint64_t base, size_t size, i
 {
 	if (off < 0 || size > (size_t)INT64_MAX || off > INT64_MAX - (int64_t)size) {
 		log_error("%s: %s: %zu bytes at file offset %lld: give an offset of 0 or more and a size that a file can have",
-			  call_name(rq->op), rq->file->name, size, (long long)off);
+			  rw_call_name(rq->op), rq->file->name, size, (long long)off);
 		return ERR(INVALID_VALUE);
 	}
 	if (buf_off < 0 || base + buf_off < base || base + buf_off + size < base) {
 		log_error("%s: %s: buffer 0x%llx with offset %lld: give 0 or more, inside the buffer",
-			  call_name(rq->op), rq->file->name, (unsigned long long)base,
+			  rw_call_name(rq->op), rq->file->name, (unsigned long long)base,
 			  (long long)buf_off);
 		return ERR(INTERNAL_ERROR);
 	}
@@ -603,7 +344,7 @@ static void add_up(struct file *f)
 ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, int64_t off,
 	       int64_t buf_off, bool deferred)
 {
-	struct request rq = { .op = op, .file = file, .deferred = deferred };
+	struct request rq = { .op = op, .file = file, .deferred = deferred, .rep = &last };
 	struct stats_spent spent;
 	ssize_t r;
 
@@ -627,13 +368,13 @@ static int enter_file(enum ogds_op op, CUfileHandle_t fh, struct file **file)
 		return r;
 	if (!r) {
 		driver_log_closed("%s: %p is no registered handle, and the library is not open: register the file first",
-				  call_name(op), fh);
+				  rw_call_name(op), fh);
 		return ERR(HANDLE_NOT_REGISTERED);
 	}
 	*file = file_borrow(fh);
 	if (*file)
 		return 0;
-	log_error("%s: %p is no registered handle: register the file first", call_name(op), fh);
+	log_error("%s: %p is no registered handle: register the file first", rw_call_name(op), fh);
 	stats_count(op == OGDS_OP_READ ? STATS_READ : STATS_WRITE, false);
 	driver_leave();
 	return ERR(HANDLE_NOT_REGISTERED);
@@ -642,12 +383,12 @@ static int enter_file(enum ogds_op op, CUfileHandle_t fh, struct file **file)
 static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t size, int64_t off,
 		       int64_t buf_off)
 {
-	struct request rq = { .op = op };
+	struct request rq = { .op = op, .rep = &last };
 	struct stats_spent spent;
 	ssize_t r;
 
 	if (!fh || !base) {
-		log_error("%s: %s is NULL: pass a %s", call_name(op), fh ? "the buffer" : "the handle",
+		log_error("%s: %s is NULL: pass a %s", rw_call_name(op), fh ? "the buffer" : "the handle",
 			  fh ? "pointer to memory" : "handle of cuFileHandleRegister");
 		return -EINVAL;
 	}
@@ -668,13 +409,13 @@ static ssize_t request(enum ogds_op op, CUfileHandle_t fh, uint64_t base, size_t
 static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *iov, size_t n,
 		      int64_t off, unsigned int flags)
 {
-	struct request rq = { .op = op };
+	struct request rq = { .op = op, .rep = &last };
 	struct stats_spent spent;
 	size_t i, total = 0;
 	ssize_t r;
 
 	if (!fh || (n && !iov) || flags) {
-		log_error("%sv: %s: pass a handle, pieces, and 0 for the flags", call_name(op),
+		log_error("%sv: %s: pass a handle, pieces, and 0 for the flags", rw_call_name(op),
 			  flags ? "flags are set" : fh ? "the pieces are NULL" : "the handle is NULL");
 		return -EINVAL;
 	}
@@ -688,7 +429,7 @@ static ssize_t vector(enum ogds_op op, CUfileHandle_t fh, const CUfileIOVec_t *i
 			continue;
 		if (!iov[i].base || iov[i].len > (size_t)INT64_MAX - total) {
 			log_error("%sv: %s: piece %zu has no memory or no sane length: correct it",
-				  call_name(op), rq.file->name, i);
+				  rw_call_name(op), rq.file->name, i);
 			r = -EINVAL;
 			break;
 		}

@@ -25,6 +25,7 @@ struct request {
 	bool bar_held;		/* of an unregistered allocation: to be put */
 	uint64_t began;		/* ns; of no meaning without `spent` */
 	struct stats_spent *spent;	/* NULL: it is not counted */
+	struct ogds_report *rep;	/* of the calling thread; what each route moved */
 	bool by_drive;		/* not small, and not from the page cache: see file_by_drive() */
 };
 
@@ -35,5 +36,16 @@ struct request {
  */
 ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, int64_t off,
 	       int64_t buf_off, bool deferred);
+
+/* -- for pieces.c -- */
+
+/* "cuFileRead" */
+const char *rw_call_name(enum ogds_op op);
+
+/*
+ * The pages of registered memory in this process, made when the request could go by them and not by
+ * the module: it is quicker. True when there are some.
+ */
+bool rw_find_pages(struct request *rq, struct plan_in *in);
 
 #endif /* RW_H */

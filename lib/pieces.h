@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* pieces.h - a plan is carried out; for rw.c alone. */
+#ifndef PIECES_H
+#define PIECES_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct plan;
+struct request;
+
+/*
+ * The pieces of *p, the first at `off` of the file and at `va`. Bytes, fewer than planned at the
+ * end of the file or after an error that the next request meets; or an error with nothing moved.
+ * rq->rep gets what each route moved. Blocks.
+ */
+ssize_t pieces_run(struct request *rq, const struct plan *p, int64_t off, uint64_t va);
+
+#endif /* PIECES_H */
