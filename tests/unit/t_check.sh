@@ -88,6 +88,7 @@ breaks man tools/two/meson.build tools < <(echo "# $spdx"; echo "executable('two
 breaks man tests/unit/t_man.sh man/gdscp.1 < <(echo '#!/bin/bash'; echo "# $spdx")
 breaks links docs/three.md <<<'see [this](four.md)'
 breaks links docs/three.md <<<'see [this](one.md#three)'
+breaks links docs/three.md <<<'see `lib/gone.c`'
 breaks links lib/a.c < <(echo "$c"; echo '/* docs/four''.md tells more */')
 breaks proofs SECURITY.md <<'MD'
 ## What a malicious user can try
@@ -96,7 +97,7 @@ breaks proofs SECURITY.md <<'MD'
 |---|---|---|
 | a | b | `two` |
 MD
-breaks locks docs/locks.md <<<'| `lock` | `lib/a.c` | a | |'
+breaks locks docs/locks.md <<<'| `lock` | `lib/libcufile.map` | a | |'
 breaks locks lib/a.c docs/locks.md < <(echo "$c"; echo 'static pthread_mutex_t lock;')
 breaks spelling docs/three.md <<<'It is refe''red to.'
 breaks shell lib/a.sh < <(echo '#!/bin/bash'; echo "# $spdx"; echo 'a=1; [ $b = 2 ]; echo $*[0]; cd $1; unset a b[')

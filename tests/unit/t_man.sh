@@ -35,7 +35,7 @@ for n in $names; do
 	to=$(target "$page")
 	[ -z "$to" ] || page=$to
 	[ -e "$page" ] || { fail "man/$n.3 leads to $to, which is not there"; continue; }
-	sed -n '/^\.Sh NAME/,/^\.Nd/p' "$page" | grep -qE "^\.Nm $n( ,)?$" || fail "$page: NAME does not have $n"
+	[ -n "$(sed -n '/^\.Sh NAME/,/^\.Nd/p' "$page" | grep -E "^\.Nm $n( ,)?$")" ] || fail "$page: NAME does not have $n"
 	grep -qx "\.Fo $n" "$page" || fail "$page: SYNOPSIS does not have $n"
 done
 for f in man3/*.3; do
