@@ -11,6 +11,8 @@
 #include "errmap.h"
 #include "handles.h"
 #include "log.h"
+#include "os.h"
+#include "rings.h"
 #include "rw.h"
 #include "stats.h"
 #include "workers.h"
@@ -23,6 +25,10 @@
  * A cancel begins a new epoch of the batch; an entry of an older one is not performed when a
  * thread takes it, and ends as CANCELED: its job is the pool's until then. DONE entries stand
  * on the list `done` in the order of completion.
+ *
+ * Small entries that may go by the GPU's pages in the process are a group, one job: what can go
+ * so is RUNNING in one ring, begun and waited for by one system call. What cannot, or did not, has
+ * a job of its own after that, and a thread takes it as if it had just been submitted.
  */
 enum entry_state { FREE, QUEUED, RUNNING, DONE };
 
@@ -131,28 +137,17 @@ static void set_done(struct batch *b, struct entry *e, ssize_t r, bool dropped)
 		b->written_bytes += r;
 }
 
-static void run(struct job *job)
+/* The entry is over with r, and no reference of it is left. */
+static void over(struct entry *e, ssize_t r, bool dropped, bool counted)
 {
-	struct entry *e = (struct entry *)job;
 	struct batch *b = e->batch;
-	bool dropped;
-	ssize_t r = 0;
-	int closing;
 
-	pthread_mutex_lock(&b->lock);
-	dropped = e->epoch != b->epoch;
-	e->state = RUNNING;
-	pthread_mutex_unlock(&b->lock);
-	closing = driver_enter_open(ERR(DRIVER_CLOSING), ERR(DRIVER_CLOSING));
-	if (!dropped)
-		r = closing ? closing : perform(e);
 	file_put(e->file);
-
 	pthread_mutex_lock(&b->lock);
 	set_done(b, e, r, dropped);
 	if (!busy(b)) {
 		/* before anybody can see that it is over */
-		if (b->began && !closing)
+		if (b->began && counted)
 			stats_batch_complete(b->read_bytes, b->written_bytes,
 					     os->now_ns() - b->began, !b->failed);
 		b->began = b->read_bytes = b->written_bytes = 0;
@@ -160,9 +155,147 @@ static void run(struct job *job)
 	}
 	pthread_cond_broadcast(&b->changed);
 	pthread_mutex_unlock(&b->lock);
+}
+
+/* False: a cancel came first. */
+static bool start(struct entry *e)
+{
+	bool ok;
+
+	pthread_mutex_lock(&e->batch->lock);
+	ok = e->epoch == e->batch->epoch;
+	e->state = RUNNING;
+	pthread_mutex_unlock(&e->batch->lock);
+	return ok;
+}
+
+static void run(struct job *job)
+{
+	struct entry *e = (struct entry *)job;
+	struct batch *b = e->batch;
+	bool dropped = !start(e);
+	ssize_t r = 0;
+	int closing;
+
+	closing = driver_enter_open(ERR(DRIVER_CLOSING), ERR(DRIVER_CLOSING));
+	if (!dropped)
+		r = closing ? closing : perform(e);
+	over(e, r, dropped, !closing);
 	if (!closing)
 		driver_leave();
 	put(b);
+}
+
+/* A job of its own; where no thread can be had this one does it. */
+static void queue(struct entry *e)
+{
+	if (!workers_submit(&e->job))
+		run(&e->job);
+}
+
+/* -- groups -- */
+
+struct member {
+	struct entry *entry;	/* NULL: it is over */
+	struct rw_pages pages;
+};
+
+/* Of the submitting thread, then of the job, which frees it. */
+struct group {
+	struct job job;
+	unsigned int n, room;
+	struct member member[];
+};
+
+/* What of the group can go by pages goes, in one ring. Inside driver_enter(). */
+static void ride(struct group *g, struct os_ring *ring)
+{
+	unsigned int i, added = 0, begun;
+	struct member *m;
+	struct batch *b;
+	ssize_t r;
+
+	for (i = 0; i < g->n; i++) {
+		struct entry *e = g->member[i].entry;
+
+		m = &g->member[added];
+		/* those that are added stand in front, in the order in which they are begun */
+		if (!start(e) || !rw_pages_begin(&m->pages, e->op, e->file, e->base, e->size,
+						 e->off, e->buf_off))
+			continue;
+		m->pages.io.tag = m;
+		if (os->ring_add(ring, &m->pages.io)) {
+			rw_pages_end(&m->pages, -EBUSY);
+			break;
+		}
+		g->member[i].entry = m->entry;
+		m->entry = e;
+		added++;
+	}
+	begun = added ? os->ring_go(ring) : 0;
+	for (i = begun; i < added; i++)
+		rw_pages_end(&g->member[i].pages, -EBUSY);
+	while (begun--) {
+		m = os->ring_next(ring, &r);
+		if (!rw_pages_end(&m->pages, r))
+			continue;
+		b = m->entry->batch;
+		over(m->entry, r, false, true);
+		m->entry = NULL;
+		put(b);
+	}
+}
+
+static void run_group(struct job *job)
+{
+	struct group *g = (struct group *)job;
+	struct os_ring *ring;
+	unsigned int i;
+
+	if (!driver_enter_open(-1, -1)) {
+		ring = ring_take_deep();
+		if (ring) {
+			ride(g, ring);
+			ring_give_deep(ring);
+		}
+		driver_leave();
+	}
+	for (i = 0; i < g->n; i++)
+		if (g->member[i].entry)
+			queue(g->member[i].entry);
+	free(g);
+}
+
+static void send_group(struct group *g)
+{
+	if (g->n > 1 && workers_submit(&g->job))
+		return;
+	while (g->n--)
+		queue(g->member[g->n].entry);
+	free(g);
+}
+
+/* Takes the entry when it is one for a group; *g is the one that fills, or NULL. left: entries. */
+static bool join(struct group **g, struct entry *e, unsigned int left)
+{
+	unsigned int room = left < RING_DEEP ? left : RING_DEEP;
+
+	if (e->bad_opcode || e->size > RW_PAGES_MOST || !rw_by_pages(e->file))
+		return false;
+	if (!*g) {
+		*g = malloc(sizeof(**g) + room * sizeof((*g)->member[0]));
+		if (!*g)
+			return false;
+		(*g)->job.run = run_group;
+		(*g)->n = 0;
+		(*g)->room = room;
+	}
+	(*g)->member[(*g)->n++].entry = e;
+	if ((*g)->n == (*g)->room) {
+		send_group(*g);
+		*g = NULL;
+	}
+	return true;
 }
 
 /* -- calls -- */
@@ -331,6 +464,8 @@ static int submit(struct batch *b, unsigned int nr, const CUfileIOParams_t *p)
 {
 	struct file **files = malloc(nr * sizeof(files[0]));
 	struct entry *e, *next;
+	struct group *g = NULL;
+	unsigned int left;
 	int r = 0;
 
 	if (!files)
@@ -347,13 +482,14 @@ static int submit(struct batch *b, unsigned int nr, const CUfileIOParams_t *p)
 	if (!e)
 		while (nr--)
 			file_put(files[nr]);
-	for (; e; e = next) {
+	for (left = nr; e; e = next, left--) {
 		next = e->next;
 		hold(b);
-		/* no thread can be had: the caller does it */
-		if (!workers_submit(&e->job))
-			run(&e->job);
+		if (!join(&g, e, left))
+			queue(e);
 	}
+	if (g)
+		send_group(g);
 	free(files);
 	return r;
 }

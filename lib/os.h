@@ -58,6 +58,13 @@ struct os_ops {
 	void (*ring_free)(struct os_ring *r);
 	/* 0: file and memory stay as they are until ring_next() tells; -errno: it is not begun. */
 	int (*ring_begin)(struct os_ring *r, const struct os_io *io);
+	/*
+	 * Many in one system call: ring_add() notes one (-errno: it does not), ring_go() begins
+	 * what was noted and waits as far as signals let. How many were begun: the first ones
+	 * noted; the others never will be.
+	 */
+	int (*ring_add)(struct os_ring *r, const struct os_io *io);
+	unsigned int (*ring_go)(struct os_ring *r);
 	/* Waits until one that was begun is over: its tag, and a result as pread's. */
 	void *(*ring_next)(struct os_ring *r, ssize_t *result);
 	int (*ioctl)(int fd, unsigned long nr, void *arg);

@@ -12,10 +12,11 @@
 
 /*
  * Used by one thread at a time. broken: the kernel refused a request that stands in the queue;
- * what was begun before is waited for as ever, nothing more is begun.
+ * what was begun before is waited for as ever, nothing more is begun. added: noted, not begun.
  */
 struct os_ring {
 	struct io_uring u;
+	unsigned int added;
 	bool broken;
 };
 
@@ -49,10 +50,9 @@ void os_ring_free(struct os_ring *r)
 	free(r);
 }
 
-int os_ring_begin(struct os_ring *r, const struct os_io *io)
+static int put_sqe(struct os_ring *r, const struct os_io *io)
 {
 	struct io_uring_sqe *sqe = r->broken ? NULL : io_uring_get_sqe(&r->u);
-	int n;
 
 	if (!sqe)
 		return -EBUSY;
@@ -61,6 +61,42 @@ int os_ring_begin(struct os_ring *r, const struct os_io *io)
 	else
 		io_uring_prep_read(sqe, io->fd, io->buf, io->size, io->off);
 	io_uring_sqe_set_data(sqe, io->tag);
+	return 0;
+}
+
+int os_ring_add(struct os_ring *r, const struct os_io *io)
+{
+	int err = put_sqe(r, io);
+
+	r->added += !err;
+	return err;
+}
+
+unsigned int os_ring_go(struct os_ring *r)
+{
+	unsigned int added = r->added, begun = 0;
+	int n;
+
+	r->added = 0;
+	while (begun < added) {
+		n = io_uring_submit_and_wait(&r->u, added);
+		if (n == -EINTR)
+			continue;
+		if (n <= 0) {
+			r->broken = true;
+			break;
+		}
+		begun += n;
+	}
+	return begun;
+}
+
+int os_ring_begin(struct os_ring *r, const struct os_io *io)
+{
+	int n = put_sqe(r, io);
+
+	if (n)
+		return n;
 	do {
 		n = io_uring_submit(&r->u);
 	} while (n == -EINTR);

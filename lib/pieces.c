@@ -141,6 +141,20 @@ static void probe_piece(const struct request *rq, unsigned int route, int64_t of
 		PROBE6(cufio_gds_unaligned_write, fd, off, size, at, n, gpu_id);
 }
 
+void pieces_note(struct request *rq, unsigned int route, int64_t off, uint64_t size, uint64_t va,
+		 ssize_t r, uint64_t n, unsigned int reason)
+{
+	struct facts_nvfs v;
+
+	probe_piece(rq, route, off, size, va, r < 0 && !n ? r : (int64_t)n);
+	count(rq->rep, route, off, n, reason);
+	if (!route_table[route]->direct || !n)
+		return;
+	nvfs_version(&v);
+	if (v.ours)
+		rq->rep->witnessed += n;
+}
+
 /* Bytes that one route did of a piece, from `done` on; *err: 0, or how it ended. */
 static uint64_t run_route(struct request *rq, unsigned int route, const struct ogds_piece *q,
 			  uint64_t done, uint64_t size, uint64_t va, unsigned int reason, int *err)
@@ -148,7 +162,6 @@ static uint64_t run_route(struct request *rq, unsigned int route, const struct o
 	bool measured = rq->bar && size >= WAY_MEASURED && !rq->by_drive &&
 			(route == OGDS_ROUTE_BAR || route == OGDS_ROUTE_BOUNCE);
 	uint64_t n = 0, began = measured || rq->spent ? os->now_ns() : 0, ns = 0;
-	struct facts_nvfs v;
 	ssize_t r;
 
 	r = route_table[route]->run(rq, q->file_off + done, size, va + done, &n);
@@ -160,13 +173,7 @@ static uint64_t run_route(struct request *rq, unsigned int route, const struct o
 		rq->spent->ns[route] += ns;
 		rq->spent->failed |= (unsigned int)(r < 0) << route;
 	}
-	probe_piece(rq, route, q->file_off + done, size, va + done, r < 0 && !n ? r : (int64_t)n);
-	count(rq->rep, route, q->file_off + done, n, reason);
-	if (route_table[route]->direct && n) {
-		nvfs_version(&v);
-		if (v.ours)
-			rq->rep->witnessed += n;
-	}
+	pieces_note(rq, route, q->file_off + done, size, va + done, r, n, reason);
 	*err = r < 0 ? r : 0;
 	return n;
 }

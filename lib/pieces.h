@@ -16,4 +16,11 @@ struct request;
  */
 ssize_t pieces_run(struct request *rq, const struct plan *p, int64_t off, uint64_t va);
 
+/*
+ * `size` bytes at `off` of the file and at `va` have gone by a route, which ended with r: n of
+ * them, for `reason` when it is no direct one. rq->rep gets them.
+ */
+void pieces_note(struct request *rq, unsigned int route, int64_t off, uint64_t size, uint64_t va,
+		 ssize_t r, uint64_t n, unsigned int reason);
+
 #endif /* PIECES_H */

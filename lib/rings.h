@@ -13,6 +13,7 @@
 
 #define RING_DEPTH 8		/* requests under way of one caller */
 #define RING_MIN ((size_t)512 * 1024)	/* less is one request of the drive, by pread or pwrite */
+#define RING_DEEP 256		/* small requests of a batch under way at a time */
 
 struct config;
 struct os_ring;
@@ -23,6 +24,9 @@ void rings_open(const struct config *c);
 /* One of the caller's own, with nothing under way, until ring_give(). NULL: there is none. */
 struct os_ring *ring_take(void);
 void ring_give(struct os_ring *r);
+/* The same with room for RING_DEEP. */
+struct os_ring *ring_take_deep(void);
+void ring_give_deep(struct os_ring *r);
 
 /* At close, nobody inside. */
 void rings_release(void);

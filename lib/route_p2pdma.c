@@ -17,6 +17,7 @@
 #include "os.h"
 #include "probes.h"
 #include "route.h"
+#include "route_p2pdma.h"
 #include "rw.h"
 
 /* One system call moves at most this, so that a close is noticed. */
@@ -65,9 +66,40 @@ static ssize_t step(struct request *rq, char *at, uint8_t *seen, size_t n, int64
 	return r || rq->op == OGDS_OP_READ ? r : -EIO;
 }
 
-static ssize_t run(struct request *rq, int64_t off, uint64_t size, uint64_t va, uint64_t *done)
+/* Where memory at va stands in the process, and what is noted of it. */
+static char *pages_at(const struct request *rq, uint64_t va, uint8_t **seen)
 {
 	const struct nvfs_win *win = &rq->buf->win;
+	char *at = win->pages + (va - win->gpu_va);
+
+	*seen = (uint8_t *)win->seen_map + (at - (char *)win->pages_map) / PLAN_BLOCK;
+	return at;
+}
+
+void p2pdma_io(const struct request *rq, int64_t off, size_t size, uint64_t va, struct os_io *io)
+{
+	uint8_t *seen;
+
+	memset(io, 0, sizeof(*io));
+	io->fd = rq->file->fd_direct;
+	io->write = rq->op == OGDS_OP_WRITE;
+	io->buf = pages_at(rq, va, &seen);
+	io->size = size;
+	io->off = off;
+	memset(seen, 0, size / PLAN_BLOCK);
+}
+
+bool p2pdma_moved(const struct request *rq, const struct os_io *io, uint64_t va, ssize_t r)
+{
+	uint8_t *seen;
+
+	PROBE4(cufio-internal-io-done, io->fd, io->off, io->size, r);
+	pages_at(rq, va, &seen);
+	return r == (ssize_t)io->size && by_drive(seen, io->size) == io->size;
+}
+
+static ssize_t run(struct request *rq, int64_t off, uint64_t size, uint64_t va, uint64_t *done)
+{
 	size_t n, direct;
 	uint8_t *seen;
 	char *at;
@@ -78,8 +110,7 @@ static ssize_t run(struct request *rq, int64_t off, uint64_t size, uint64_t va, 
 		if (driver_closing())
 			return ERR(DRIVER_CLOSING);
 		n = size - *done < STEP_BYTES ? size - *done : STEP_BYTES;
-		at = win->pages + (va + *done - win->gpu_va);
-		seen = (uint8_t *)win->seen_map + (at - (char *)win->pages_map) / PLAN_BLOCK;
+		at = pages_at(rq, va + *done, &seen);
 		r = step(rq, at, seen, n, off + *done);
 		if (r <= 0)
 			return r < 0 ? r : (ssize_t)*done;

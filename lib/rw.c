@@ -13,6 +13,7 @@
 #include "pieces.h"
 #include "pin_cost.h"
 #include "route.h"
+#include "route_p2pdma.h"
 #include "rw.h"
 #include "stats.h"
 
@@ -53,18 +54,40 @@ static int check_allocation(const struct request *rq, uint64_t va, size_t size)
 	return -EIO;
 }
 
+/* The memory at base is still what was registered, so mem is known. */
+static bool as_registered(struct request *rq, uint64_t base)
+{
+	uint64_t id;
+
+	if (!rq->buf || rq->buf->mem.kind != GPU_MEM_DEVICE || gpu->id(base, &id) ||
+	    id != rq->buf->mem.id)
+		return false;
+	rq->mem = rq->buf->mem;
+	return true;
+}
+
+/* Fills dev, primary of GPU memory. 0 or an error. */
+static int find_device(struct request *rq)
+{
+	int r;
+
+	rq->dev = device_get(rq->mem.dev, &r);
+	if (!rq->dev)
+		return r;
+	device_own(rq->dev, &rq->mem);
+	rq->primary = rq->mem.ctx == rq->dev->ctx;
+	return 0;
+}
+
 /* Fills buf, mem, dev, primary. 0 or an error; what it took is in *rq either way. */
 static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t size)
 {
-	uint64_t va = base + off, id;
+	uint64_t va = base + off;
 	int r = 0, err;
 
 	rq->buf = buffer_get(base, off, size, &err);
 	/* of the base: an offset that leads into another allocation has left its own */
-	if (rq->buf && rq->buf->mem.kind == GPU_MEM_DEVICE && !gpu->id(base, &id) &&
-	    id == rq->buf->mem.id)
-		rq->mem = rq->buf->mem;
-	else
+	if (!as_registered(rq, base))
 		r = gpu->pointer((void *)(uintptr_t)base, &rq->mem);
 	if (r) {
 		log_error("%s: 0x%llx: cuPointerGetAttributes: %s: check the GPU with nvidia-smi",
@@ -94,14 +117,7 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
 	}
 	if (!rq->buf)
 		r = check_allocation(rq, va, size);
-	if (r)
-		return r;
-	rq->dev = device_get(rq->mem.dev, &r);
-	if (!rq->dev)
-		return r;
-	device_own(rq->dev, &rq->mem);
-	rq->primary = rq->mem.ctx == rq->dev->ctx;
-	return 0;
+	return r ? r : find_device(rq);
 }
 
 /* -- plan -- */
@@ -357,6 +373,69 @@ ssize_t rw_run(enum ogds_op op, struct file *file, uint64_t base, size_t size, i
 		account(&rq, deferred ? stats_io : stats_batch_entry, r < 0);
 	add_up(file);
 	return r;
+}
+
+/* -- many at a time -- */
+
+bool rw_by_pages(const struct file *f)
+{
+	const struct config *c = driver_config();
+	bool nvfs = c->routes & 1u << OGDS_ROUTE_NVFS && !f->reason && !atomic_load(&f->refused);
+
+	return c->routes & 1u << OGDS_ROUTE_P2PDMA && !nvfs && !c->force_compat &&
+	       !f->pages_reason && !nvfs_reason();
+}
+
+bool rw_pages_begin(struct rw_pages *p, enum ogds_op op, struct file *file, uint64_t base,
+		    size_t size, int64_t off, int64_t buf_off)
+{
+	struct request *rq = &p->rq;
+	struct plan plan = { 0 };
+	int err;
+
+	p->va = base + buf_off;
+	if (!size || size > RW_PAGES_MOST || ((uint64_t)off | size | p->va) % PLAN_BLOCK ||
+	    off > INT64_MAX - (int64_t)size)
+		return false;
+	memset(rq, 0, sizeof(*rq));
+	rq->op = op;
+	rq->file = file;
+	rq->buf = buffer_get(base, buf_off, size, &err);
+	if (as_registered(rq, base) && !find_device(rq)) {
+		fill_in(rq, &rq->in, off, size, p->va);
+		rq->in.file_size = off + (int64_t)size;
+		plan_make(&rq->in, &plan);
+	}
+	if (plan.n != 1 || plan.error || plan.piece[0].route != OGDS_ROUTE_P2PDMA) {
+		if (rq->buf)
+			buffer_put(rq->buf);
+		return false;
+	}
+	p->reason = plan.piece[0].reason;
+	if (stats_on())
+		count_from_now(rq, &p->spent);
+	p2pdma_io(rq, off, size, p->va, &p->io);
+	return true;
+}
+
+bool rw_pages_end(struct rw_pages *p, ssize_t r)
+{
+	struct request *rq = &p->rq;
+	bool moved = p2pdma_moved(rq, &p->io, p->va, r);
+
+	if (moved) {
+		begin(rq->op);
+		if (rq->spent)
+			rq->spent->ns[OGDS_ROUTE_P2PDMA] = os->now_ns() - rq->began;
+		rq->rep = &last;
+		pieces_note(rq, OGDS_ROUTE_P2PDMA, p->io.off, r, p->va, r, r, p->reason);
+		note(r);
+		if (rq->spent)
+			account(rq, stats_batch_entry, false);
+		add_up(rq->file);
+	}
+	buffer_put(rq->buf);
+	return moved;
 }
 
 /* Enters, and finds the file. An error: neither was done. Closed, it has no files: no open. */

@@ -99,7 +99,9 @@ bool workers_submit(struct job *job)
 	int r = 0;
 
 	pthread_mutex_lock(&pool.lock);
-	if (pool.idle <= pool.queued && pool.threads < cap && pool.threads < MOST_CONFIGURED)
+	/* leaving: by a job, whose own thread is there to do it */
+	if (!pool.leaving && pool.idle <= pool.queued && pool.threads < cap &&
+	    pool.threads < MOST_CONFIGURED)
 		r = start_one();
 	if (!pool.threads) {
 		pthread_mutex_unlock(&pool.lock);

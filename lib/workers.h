@@ -24,7 +24,7 @@ unsigned int workers_cap(void);
 /* Processors that the process may use, of this open. */
 unsigned int workers_cpus(void);
 
-/* At close: waits until the queue is empty and all threads are gone. Nobody submits. */
+/* At close: waits until the queue is empty and all threads are gone. Only jobs submit. */
 void workers_release(void);
 
 #endif /* WORKERS_H */

@@ -15,13 +15,13 @@
 #include "cufile_fake.h"
 #include "ring_fake.h"
 
-#define ROOM 64
+#define ROOM 256
 
 struct ring_fake ring_fake;
 
 struct os_ring {
 	struct os_io io[ROOM];
-	unsigned int n;
+	unsigned int n, added;	/* under way, and behind them noted ones */
 	uint64_t seed;
 };
 
@@ -43,6 +43,34 @@ static void fake_free(struct os_ring *r)
 	free(r);
 }
 
+static void check(const struct os_io *io)
+{
+	assert_true(fcntl(io->fd, F_GETFL) & O_DIRECT);
+	assert_int_equal(((uintptr_t)io->buf | io->size | io->off) % 4096, 0);
+	assert_true(io->size);
+}
+
+static int fake_add(struct os_ring *r, const struct os_io *io)
+{
+	if (r->added >= ring_fake.may_add || r->n + r->added == ROOM)
+		return -EBUSY;
+	check(io);
+	r->io[r->n + r->added++] = *io;
+	return 0;
+}
+
+static unsigned int fake_go(struct os_ring *r)
+{
+	unsigned int left = ring_fake.may_begin - atomic_load(&ring_fake.begun);
+	unsigned int n = r->added < left ? r->added : left;
+
+	r->n += n;
+	r->added = 0;
+	atomic_fetch_add(&ring_fake.begun, n);
+	atomic_fetch_add(&ring_fake.goes, 1);
+	return n;
+}
+
 static int fake_begin(struct os_ring *r, const struct os_io *io)
 {
 	unsigned int have = atomic_load(&ring_fake.most);
@@ -55,9 +83,7 @@ static int fake_begin(struct os_ring *r, const struct os_io *io)
 		ring_fake.falls |= io->off < ring_fake.last_off;
 		ring_fake.last_off = io->off;
 	}
-	assert_true(fcntl(io->fd, F_GETFL) & O_DIRECT);
-	assert_int_equal(((uintptr_t)io->buf | io->size | io->off) % 4096, 0);
-	assert_true(io->size);
+	check(io);
 	r->io[r->n++] = *io;
 	atomic_fetch_add(&ring_fake.begun, 1);
 	while (have < r->n && !atomic_compare_exchange_weak(&ring_fake.most, &have, r->n))
@@ -99,11 +125,14 @@ void ring_fake_in(struct os_ops *ops, const struct os_ops *by)
 	memset(&ring_fake, 0, sizeof(ring_fake));
 	ring_fake.by = by;
 	ring_fake.may_begin = ~0u;
+	ring_fake.may_add = ~0u;
 	ring_fake.bad_off = -1;
 	ring_fake.caller = pthread_self();
 	ops->ring_new = fake_new;
 	ops->ring_free = fake_free;
 	ops->ring_begin = fake_begin;
+	ops->ring_add = fake_add;
+	ops->ring_go = fake_go;
 	ops->ring_next = fake_next;
 }
 
@@ -118,6 +147,7 @@ void ring_fake_forget(void)
 	atomic_store(&ring_fake.begun, 0);
 	atomic_store(&ring_fake.most, 0);
 	atomic_store(&ring_fake.by_others, 0);
+	atomic_store(&ring_fake.goes, 0);
 	ring_fake.last_off = 0;
 	ring_fake.falls = false;
 }

@@ -18,13 +18,14 @@
 struct ring_fake {
 	enum { RING_FIRST, RING_LAST, RING_ANY } order;
 	int new_error;			/* of ring_new */
-	unsigned int may_begin;		/* then ring_begin fails */
+	unsigned int may_begin;		/* then ring_begin fails, and ring_go begins no more */
+	unsigned int may_add;		/* then ring_add fails */
 	off_t bad_off;			/* a request that touches this byte ends with bad_result */
 	ssize_t bad_result;
 	const struct os_ops *by;	/* moves the bytes */
 	pthread_t caller;
 	atomic_uint asked, rings;	/* ring_new, and those that there are */
-	atomic_uint begun, most, by_others;
+	atomic_uint begun, most, by_others, goes;
 	off_t last_off;
 	bool falls;			/* an offset was below the one before */
 };
