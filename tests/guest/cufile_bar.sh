@@ -59,8 +59,10 @@ t_insmod gpu-sim poison=0
 t_wait 10 test -c /dev/nvidia0 || t_fail "no /dev/nvidia0"
 modprobe -q nvme || t_fail "modprobe nvme"
 t_mkfs ext4 0 /mnt
-reads=60
-! t_short || reads=20
+reads=60 seconds=4 prop=(--triples 30 --holes 10 --max-bytes 192M)
+if t_short; then
+	reads=15 seconds=2 prop=(--triples 10 --holes 4 --max-bytes 48M)
+fi
 
 routes bar
 bar read --reads $reads
@@ -79,11 +81,11 @@ bar late
 logged 'a second name for the memory: -12: not seen through BAR1'
 
 # memory that comes and goes, any request, many threads: the short forms of tests of their own
-program cufile_reuse --dir "$t_tmp" --threads 4 --seconds 4 --seed "$seed"
-program cufile_stress --dir /mnt --cards 1 --seconds 3 --threads 16 --stop free --seed "$seed"
+program cufile_reuse --dir "$t_tmp" --threads 4 --seconds $seconds --seed "$seed"
+program cufile_stress --dir /mnt --cards 1 --seconds $seconds --threads 16 --stop free --seed "$seed"
 if ! t_debug; then
 	program cufile_prop --file /mnt/prop.dat --mirror "$t_tmp/mirror" --seed "$seed" \
-		--triples 30 --holes 10 --max-bytes 192M --no-direct
+		"${prop[@]}" --no-direct
 	by_bar
 fi
 

@@ -20,7 +20,7 @@ file=/mnt/hello.dat
 size=256M bytes=$((256 << 20))
 [ -z "${OPENGDS_LONG:-}" ] || size=1G bytes=$((1 << 30))
 # its checkers make every copy slow
-! t_debug || size=128M bytes=$((128 << 20))
+! t_short || size=128M bytes=$((128 << 20))
 
 # said NAME REGEX: a line of the output matches
 said() { t_check "$1: says '$2'" grep -qE -- "$2" "$t_tmp/$1"; }

@@ -14,7 +14,7 @@
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 export CUFILE_LOGFILE_PATH=$t_tmp/cufile.log
 handles=30000 buffers=10000
-! t_short || handles=10000 buffers=3000
+! t_short || handles=5000 buffers=1500
 [ -z "${OPENGDS_LONG:-}" ] || handles=100000 buffers=60000
 t_load
 t_mkfs ext4 0 /mnt

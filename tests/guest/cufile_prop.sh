@@ -18,9 +18,13 @@ t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
 export CUFILE_LOGFILE_PATH=$t_tmp/cufile.log
 seed=${T_SEED:-$RANDOM}
 args=(--triples 60 --holes 20 --max-bytes 512M)
+indirect=(--triples 20 --holes 5 --max-bytes 128M)
 [ -z "${OPENGDS_LONG:-}" ] || args=(--triples 500 --holes 50 --max-bytes 8G)
 # its checkers make every copy slow
-! t_short || args=(--triples 40 --holes 20 --max-bytes 192M)
+if t_short; then
+	args=(--triples 20 --holes 10 --max-bytes 96M)
+	indirect=(--triples 8 --holes 3 --max-bytes 48M)
+fi
 
 t_load
 for fs in ext4 xfs; do
@@ -44,7 +48,7 @@ for off in 0 2; do
 	echo $off >$ring
 	CUFILE_ENV_PATH_JSON=$t_tmp/indirect.json CUFILE_LOGFILE_PATH=$t_tmp/log.$off \
 		cufile_prop --file /mnt/prop.dat --mirror "$t_tmp/mirror" --seed "$seed" --no-direct \
-		--triples 20 --holes 5 --max-bytes 128M >"$t_tmp/out" 2>&1 ||
+		"${indirect[@]}" >"$t_tmp/out" 2>&1 ||
 		t_bad "cufile_prop through host memory, io_uring_disabled $off, seed $seed"
 	sed "s/^/  io_uring_disabled $off: /" "$t_tmp/out"
 done

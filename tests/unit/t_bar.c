@@ -24,6 +24,7 @@
 #include "opengds.h"
 #include "os.h"
 #include "rm_fake.h"
+#include "rounds.h"
 
 #define MIB ((size_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
@@ -197,6 +198,8 @@ static void t_shared(void **state)
 				size_t left = SIZE - offs[k], n = sizes[i] < left ? sizes[i] : left;
 				size_t at = 3 * i + 512 * k;
 
+				if (k >= T_ROUNDS(4) + i % 4)
+					continue;
 				clear(p, ROOM);
 				read_by(fh, p, sizes[i], offs[k], at, n, OGDS_ROUTE_BAR);
 				check_memory(p, ROOM, want + offs[k], at, at + n);

@@ -25,6 +25,7 @@
 #include "opengds.h"
 #include "os.h"
 #include "ring_fake.h"
+#include "rounds.h"
 
 #define MIB ((size_t)1024 * 1024)
 #define MOST (3 * MIB + 777)	/* bytes of the file at the start */
@@ -336,7 +337,7 @@ static void random_requests(int flags, unsigned int n, uint64_t its_seed, size_t
 
 	model_open(&m, "f", flags, its_seed);
 	atomic_store(&fault.slow, true);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < T_ROUNDS(n); i++) {
 		read = fake_random(&m.seed) % 2;
 		size = 1 + some_number(&m.seed, 2 * MIB + 5000);
 		off = some_number(&m.seed, ROOM - size);
@@ -416,7 +417,7 @@ static void t_random_ring(void **state)
 	by_ring();
 	configure(FOUR, "");
 	random_requests(O_DIRECT, 60, 6, MIB);
-	assert_true(atomic_load(&ring_fake.begun) > 40);
+	assert_true(atomic_load(&ring_fake.begun) > T_ROUNDS(40));
 }
 
 static void t_random_ring_few_slots(void **state)
@@ -441,7 +442,7 @@ static void *one_of_many(void *arg)
 
 	if (cuCtxSetCurrent(fake_ctx))
 		atomic_fetch_add(&wrong, 1);
-	for (i = 0; i < 12; i++) {
+	for (i = 0; i < T_ROUNDS(12); i++) {
 		read = fake_random(&m->seed) % 2;
 		size = 1 + some_number(&m->seed, 2 * MIB + 5000);
 		off = some_number(&m->seed, ROOM - size);

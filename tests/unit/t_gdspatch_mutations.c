@@ -364,7 +364,7 @@ static void mutate_dispatch(void)
 
 static void mutate_rest(void)
 {
-	static const char *const values[] = {
+	static const char values[][48] = {
 		"FORCE_P2P_READ_ENABLE      0x00000001",
 		"FORCE_P2P_WRITE_ENABLE     0x00000001",
 		"FORCE_P2P_TYPE_DEFAULT     (0x00000000)",

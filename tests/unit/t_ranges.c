@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "handles.h"
+#include "rounds.h"
 
 /* Allocations of the tables under test: the one after `fail_after` more fails; -1: none does. */
 static int fail_after = -1;
@@ -410,7 +411,7 @@ static void hold(void *object)
 
 static void t_handles_many(void **state)
 {
-	enum { N = 100000 };
+	enum { N = T_ROUNDS(100000) };
 	struct handles t = HANDLES_INIT(hold);
 	struct thing *thing = calloc(N, sizeof(*thing));
 	void *old;

@@ -22,6 +22,7 @@
 #include "cufile_fake.h"
 #include "driver.h"
 #include "file.h"
+#include "rounds.h"
 #include "snapshot.h"
 #include "stats_rows.h"
 
@@ -456,7 +457,7 @@ static void t_crafted(void **state)
 /* -- threads -- */
 
 #define THREADS 4
-#define ROUNDS 400
+#define ROUNDS T_ROUNDS(400)
 
 static atomic_bool stop;
 static atomic_ulong torn;
@@ -550,7 +551,7 @@ static void t_row_moved(void **state)
 	assert_non_null(a);
 	atomic_store(&stop, false);
 	assert_int_equal(pthread_create(&t, NULL, turn_about, a), 0);
-	for (i = 0; i < 400 || !n; i++) {
+	for (i = 0; i < T_ROUNDS(400) || !n; i++) {
 		snapshot_take(a, 0, &seen);
 		n += seen.files;
 		if (seen.files)
