@@ -79,6 +79,30 @@ static void t_comes_and_goes(void **state)
 	(void)state;
 }
 
+/* A machine that has the plugins of kernel-install and nothing in /etc/kernel. */
+static void t_no_folder(void **state)
+{
+	char *now, *before;
+
+	empty_root();
+	assert_true(tree_put(root, managers[2].probe, "x\n"));
+	assert_true(tree_put(root, "etc/hostname", "x\n"));
+	before = snapshot(root);
+	OK("hook install --dry-run --root %s", root);
+	assert_true(said("would be written"));
+	now = snapshot(root);
+	assert_same(now, before);
+	free(now);
+	free(before);
+	OK("hook install --root %s", root);
+	now = in_root_text(managers[2].file);
+	assert_non_null(now);
+	free(now);
+	OK("hook remove --root %s", root);
+	assert_null(in_root_text(managers[2].file));
+	(void)state;
+}
+
 /* What is somebody else's stays as it is. */
 static void t_not_ours(void **state)
 {
@@ -334,9 +358,13 @@ static void t_result(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(t_comes_and_goes), cmocka_unit_test(t_not_ours),
-		cmocka_unit_test(t_called),	    cmocka_unit_test(t_dies),
-		cmocka_unit_test(t_run),	    cmocka_unit_test(t_result),
+		cmocka_unit_test(t_comes_and_goes),
+		cmocka_unit_test(t_no_folder),
+		cmocka_unit_test(t_not_ours),
+		cmocka_unit_test(t_called),
+		cmocka_unit_test(t_dies),
+		cmocka_unit_test(t_run),
+		cmocka_unit_test(t_result),
 	};
 
 	return cmocka_run_group_tests(tests, root_setup, fixture_teardown);

@@ -101,7 +101,9 @@ static int open_hook(struct hook *h, const struct gp_options *o, struct gp_error
 	if (r)
 		return r;
 	/* of kernel-install nothing else need be there */
-	if (!o->dry_run && pk_os->mkdir(h->tree, 0755) && errno != EEXIST)
+	if (o->dry_run && access(h->tree, F_OK))
+		return 0;
+	if (pk_os->mkdir(h->tree, 0755) && errno != EEXIST)
 		return gp_system(err, -errno, "make", h->tree);
 	r = pk_tree_open(&h->pk, h->tree, &e);
 	return r ? gp_from_pk(err, r, &e, h->tree, "") : 0;
