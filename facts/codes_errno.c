@@ -73,7 +73,7 @@ static const struct facts_code table[] = {
 	      "the numbers in the line of dmesg; look at this first", "register whole allocations of cudaMalloc" },
 	    { "gated: libcuda made no third-party object for this process, as on GeForce",
 	      "the GPU is a GeForce and an aligned buffer of cudaMalloc fails, too (check D-04 of the doctor)",
-	      "the route bar, or registration by the user-space way; a patch of the kernel driver for GPU-to-GPU does not help" },
+	      "leave opengds.register_peers on: the libcufile of OpenGDS then lists the memory by itself; a patch of the kernel driver for GPU-to-GPU does not help" },
 	    { "the memory was freed, or belongs to another process", "the program frees before it deregisters",
 	      "deregister first" },
 	    { "a file without O_DIRECT, or offsets that are no multiples of 4096 (READ, WRITE)",

@@ -106,8 +106,8 @@ static const struct facts_reason_text table[] = {
 	REASON(PIN_GATED, "R-PIN-GATED",
 	       "the GPU driver refuses to pin this memory (-22), as on GeForce, and it could not be "
 	       "listed for nvidia-fs",
-	       "leave \"register_peers\" on, allocate with cudaMalloc, and look for 'listed' in the "
-	       "log; docs/geforce.md"),
+	       "leave \"register_peers\" on, allocate with cudaMalloc (or cuMemCreate for a "
+	       "descriptor), and look for 'listed' in the log; docs/geforce.md"),
 	REASON(PAGES_MODULE, "R-PAGES-MODULE",
 	       "this nvidia-fs cannot map GPU pages into a process",
 	       "load the module of this project and version"),

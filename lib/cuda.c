@@ -476,6 +476,38 @@ static int cuda_ipc(void *ctx, uint64_t va, unsigned char out[64])
 	return r;
 }
 
+/* The handle of memory that is mapped stays with its maker; ours is given back at once. */
+static int cuda_export_fd(void *ctx, uint64_t va, int *fd)
+{
+	static void *kept[3];
+	void *retain_at = late(&kept[0], "cuMemRetainAllocationHandle");
+	void *export_at = late(&kept[1], "cuMemExportToShareableHandle");
+	void *release_at = late(&kept[2], "cuMemRelease");
+	CUresult (*retain)(CUmemGenericAllocationHandle *, void *);
+	CUresult (*export)(void *, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
+			   unsigned long long);
+	CUresult (*release)(CUmemGenericAllocationHandle);
+	CUmemGenericAllocationHandle h;
+	int r;
+
+	if (!retain_at || !export_at || !release_at)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	memcpy(&retain, &retain_at, sizeof(retain));
+	memcpy(&export, &export_at, sizeof(export));
+	memcpy(&release, &release_at, sizeof(release));
+	r = enter(ctx);
+	if (r)
+		return r;
+	r = retain(&h, (void *)(uintptr_t)va);
+	if (!r) {
+		*fd = -1;
+		r = export(fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+		release(h);
+	}
+	leave();
+	return r ? r : *fd < 0 ? CUDA_ERROR_INVALID_HANDLE : 0;
+}
+
 static int cuda_wait_word(void *stream, uint32_t *word, uint32_t value)
 {
 	static void *kept;
@@ -522,6 +554,7 @@ const struct gpu_ops gpu_cuda = {
 	.wait_word = cuda_wait_word,
 	.stream_sync = cuda_stream_sync,
 	.ipc = cuda_ipc,
+	.export_fd = cuda_export_fd,
 	.sync_memops = cuda_sync_memops,
 };
 

@@ -89,6 +89,11 @@ struct gpu_ops {
 
 	/* The 64 bytes of a CUDA IPC handle of the allocation that begins at va. */
 	int (*ipc)(void *ctx, uint64_t va, unsigned char out[64]);
+	/*
+	 * A descriptor, to be closed, of memory of cuMemCreate whose mapping begins at va. An
+	 * error: it is other memory, or was made without the type POSIX_FILE_DESCRIPTOR.
+	 */
+	int (*export_fd)(void *ctx, uint64_t va, int *fd);
 
 	/* Memory operations on this memory are synchronous from now on (needed for DMA). */
 	int (*sync_memops)(uint64_t va, void *ctx);

@@ -8,6 +8,7 @@
 #include "driver.h"
 #include "gpu.h"
 #include "log.h"
+#include "os.h"
 #include "peers.h"
 
 #define SHARED ((uint64_t)2 << 20)	/* an object of the driver that small allocations share */
@@ -22,7 +23,8 @@ struct peers_use {
 
 /* One object of the driver. g->lock guards `listed`, `uses` and `next`. */
 struct peers_cover {
-	uint32_t client, source;	/* CUDA's names of it, which come again once it is freed */
+	/* CUDA's names of it, which come again once it is freed; 0: it came by a descriptor */
+	uint32_t client, source;
 	uint32_t object;		/* ours */
 	uint64_t va, len;		/* what is listed: whole GPU pages */
 	bool listed;
@@ -130,8 +132,15 @@ static struct peers_cover *find(struct peers_gpu *g, const struct rm_memory *m, 
 	return found;
 }
 
+/* lock held. A second name for the memory: by CUDA's name of it, or (fd >= 0) a descriptor. */
+static int name(struct peers_gpu *g, const struct rm_memory *m, int fd, uint32_t *object,
+		const char **step)
+{
+	return fd < 0 ? rm_dup(g->rm, m, object, step) : rm_import(g->rm, fd, object, step);
+}
+
 /* lock held. The driver takes whole GPU pages, and an address once. NULL: it refused. */
-static struct peers_cover *list(struct peers_gpu *g, const struct rm_memory *m, uint64_t va,
+static struct peers_cover *list(struct peers_gpu *g, const struct rm_memory *m, int fd, uint64_t va,
 				uint64_t len)
 {
 	struct peers_cover *c = calloc(1, sizeof(*c));
@@ -144,7 +153,7 @@ static struct peers_cover *list(struct peers_gpu *g, const struct rm_memory *m, 
 	c->source = m->object;
 	c->va = va;
 	c->len = len;
-	r = rm_dup(g->rm, m, &c->object, &step);
+	r = name(g, m, fd, &c->object, &step);
 	if (r)
 		goto fail;
 	r = rm_peers_register(g->rm, &g->list, c->object, va, len, 0, &step);
@@ -158,9 +167,44 @@ static struct peers_cover *list(struct peers_gpu *g, const struct rm_memory *m, 
 	return c;
 
 fail:
-	off(g, step, r);
+	if (r == -E2BIG || r == -EOPNOTSUPP)	/* this memory's own */
+		log_info("GPU %s: 0x%llx: %s: it cannot be listed for nvidia-fs; take cudaMalloc memory, or allocate less at a time",
+			 g->dev->pci, (unsigned long long)va,
+			 r == -E2BIG ? "the driver holds it in several objects" :
+				       "it is not this GPU's own memory");
+	else
+		off(g, step, r);
 	free(c);
 	return NULL;
+}
+
+/*
+ * lock held. Memory without an IPC handle: what cuMemCreate made for a descriptor has one. Its
+ * mapping begins where the memory does, as cuMemMap takes no other offset than 0.
+ */
+static struct peers_cover *cover_exported(struct peers_gpu *g, const struct gpu_ptr *mem)
+{
+	uint64_t len = (mem->len + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
+	struct rm_memory none = { 0 };
+	struct peers_cover *c;
+	int fd, r;
+
+	/* without an id nobody could tell when it is unmapped */
+	if (!mem->id || mem->base_va & (GPU_PAGE - 1))
+		return NULL;
+	c = find(g, &none, mem->base_va, len);
+	if (c || g->state == PEERS_OFF)
+		return c;
+	r = gpu->export_fd(mem->ctx, mem->base_va, &fd);
+	if (r) {
+		/* this memory's own: of a pool, or made without that type of handle */
+		log_info("GPU %s: 0x%llx: neither an IPC handle nor a descriptor (%s): it cannot be listed for nvidia-fs; memory of cudaMalloc can, and of cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
+			 g->dev->pci, (unsigned long long)mem->base_va, gpu->error(r));
+		return NULL;
+	}
+	c = list(g, &none, fd, mem->base_va, len);
+	os->close(fd);
+	return c;
 }
 
 /* lock held. The object behind `mem` on the list. NULL: it is not. */
@@ -170,15 +214,9 @@ static struct peers_cover *cover(struct peers_gpu *g, const struct gpu_ptr *mem)
 	struct peers_cover *c;
 	struct rm_memory m;
 	uint64_t len;
-	int r;
 
-	r = gpu->ipc(mem->ctx, mem->base_va, ipc);
-	if (r) {
-		/* this memory's own: of a pool, or made by cuMemCreate */
-		log_info("GPU %s: 0x%llx: cuIpcGetMemHandle: %s: it cannot be listed for nvidia-fs; cudaMalloc memory can",
-			 g->dev->pci, (unsigned long long)mem->base_va, gpu->error(r));
-		return NULL;
-	}
+	if (gpu->ipc(mem->ctx, mem->base_va, ipc))
+		return cover_exported(g, mem);
 	if (rm_memory_of(ipc, &m) || m.size < mem->len || m.off > mem->base_va) {
 		off(g, "contents of an IPC handle", -EPROTO);
 		return NULL;
@@ -187,7 +225,7 @@ static struct peers_cover *cover(struct peers_gpu *g, const struct gpu_ptr *mem)
 	len = len <= SHARED ? SHARED : (len + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
 	c = find(g, &m, mem->base_va - m.off, len);
 	if (!c && g->state != PEERS_OFF)
-		c = list(g, &m, mem->base_va - m.off, len);
+		c = list(g, &m, -1, mem->base_va - m.off, len);
 	return c;
 }
 

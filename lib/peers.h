@@ -4,10 +4,10 @@
  * it: GeForce. CUDA makes the list by itself on the boards that are sold for it; where it does
  * not, each pin is refused with EINVAL, and lib/rm makes one, without privilege.
  *
- * A cover is one memory object of the driver on the list: an allocation of CUDA, or 2 MiB that
- * small ones share. It holds the object by a second name, so all of it stays allocated as long as
- * the cover does, also when CUDA frees it; therefore only what is registered, and memory of the
- * library, has one. Windows onto one object share it.
+ * A cover is one memory object of the driver on the list: an allocation of CUDA, 2 MiB that small
+ * ones share, or what cuMemCreate made to be exported. It holds the object by a second name, so all
+ * of it stays allocated as long as the cover does, also when CUDA frees it; therefore only what is
+ * registered, and memory of the library, has one. Windows onto one object share it.
  *
  *	the way:  UNTRIED --a pin is refused, and is not once its memory is listed--> NEEDED
  *	          any --the driver does what is not expected--> OFF, for this open

@@ -512,7 +512,7 @@ static int log_plan(const struct pk_tree *t, const struct pk_plan *plan, struct 
 		const struct pk_change *c = &plan->c[i];
 		char *path = in_root(t, c->path, ""), *data = NULL;
 		char before[65] = "-", now[65] = "-", after[65];
-		mode_t mode = 0644;
+		mode_t mode = c->mode ? c->mode : 0644;
 		size_t len;
 		int r = path && l->set ? pk_read_file(path, &data, &len, &mode) : -ENOMEM;
 

@@ -221,6 +221,7 @@ struct pk_change {
 	size_t before_len;
 	char *after;
 	size_t after_len;
+	mode_t mode;		/* of a file that is added; 0: 0644 */
 };
 
 struct pk_plan {

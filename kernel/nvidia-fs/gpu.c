@@ -243,7 +243,7 @@ static const char *nvfs_gpu_refusal(int r)
 {
 	switch (r) {
 	case -EINVAL:
-		return "no GPU memory of this process there, or a card that gives none to peers, as consumer cards do: use host memory with it";
+		return "no GPU memory of this process there, or a GeForce, of which peers get only what its process lists: the libcufile of OpenGDS does that";
 	case -ENOMEM:
 		return "BAR1 is full: register less at a time, or use a card with a larger BAR1";
 	default:

@@ -247,6 +247,48 @@ int rm_dup(struct rm *rm, const struct rm_memory *m, uint32_t *object, const cha
 	return r;
 }
 
+/* What stands at `index` of the descriptor. *type RM_IMPORTED_NONE: nothing, no name is made. */
+static int import_at(struct rm *rm, int fd, unsigned int index, uint32_t *object,
+		     unsigned int *type)
+{
+	struct rm_import p = { .fd = fd, .parent = rm->device, .count = 1, .index = index };
+	int r;
+
+	p.object[0] = new_name(rm);
+	r = control(rm, RM_CTRL_IMPORT, &p, sizeof(p));
+	*object = p.object[0];
+	*type = p.type[0];
+	return r;
+}
+
+int rm_import(struct rm *rm, int fd, uint32_t *object, const char **step)
+{
+	unsigned int type, more_type;
+	uint32_t more;
+	int r;
+
+	*step = "import of the memory";
+	r = import_at(rm, fd, 0, object, &type);
+	if (r)
+		return r;
+	if (type != RM_IMPORTED_VIDMEM) {
+		if (type != RM_IMPORTED_NONE)
+			rm_drop(rm, *object);
+		return -EOPNOTSUPP;
+	}
+	/* where the second one would begin is not told, so there must be none */
+	*step = "end of the imported memory";
+	r = import_at(rm, fd, 1, &more, &more_type);
+	if (r == RM_OUT_OF_RANGE || (!r && more_type == RM_IMPORTED_NONE))
+		return 0;
+	if (!r) {
+		rm_drop(rm, more);
+		r = -E2BIG;
+	}
+	rm_drop(rm, *object);
+	return r;
+}
+
 void rm_drop(struct rm *rm, uint32_t object)
 {
 	drop(rm, rm->device, object);

@@ -43,6 +43,11 @@ void rm_close(struct rm *rm);
  * does all of the object that it is a part of.
  */
 int rm_dup(struct rm *rm, const struct rm_memory *m, uint32_t *object, const char **step);
+/*
+ * The same of memory that CUDA exported as a descriptor, which stays the caller's. -E2BIG: it is
+ * several objects; -EOPNOTSUPP: it is not this card's memory.
+ */
+int rm_import(struct rm *rm, int fd, uint32_t *object, const char **step);
 void rm_drop(struct rm *rm, uint32_t object);
 
 /* What the CPU sees of an object. */

@@ -41,6 +41,7 @@
 #define RM_CTRL_PROBED_IDS 0x214
 #define RM_CTRL_ATTACH_IDS 0x215
 #define RM_CTRL_PCI_INFO 0x21b
+#define RM_CTRL_IMPORT 0x3d0c	/* objects that a descriptor of another client's names */
 
 /* Controls of a RM_CLASS_PEERS object. */
 #define RM_CTRL_PEERS_VA_SPACE 0x503c0102
@@ -66,8 +67,10 @@ enum rm_status {
 	RM_INVALID_HANDLE = 0x33,
 	RM_INVALID_PARENT = 0x36,
 	RM_INVALID_PARAMS = 0x3a,
+	RM_INVALID_PARAMETER = 0x3b,
 	RM_NO_MEMORY = 0x51,
 	RM_NOT_FOUND = 0x57,
+	RM_OUT_OF_RANGE = 0x5b,
 	RM_STATE_IN_USE = 0x63
 };
 
@@ -202,5 +205,22 @@ struct rm_pci_info {
 	uint16_t bus, slot;
 };
 RM_ASSERT(rm_pci_info, 12);
+
+#define RM_IMPORTS 128
+
+#define RM_IMPORTED_NONE 0
+#define RM_IMPORTED_VIDMEM 1	/* the card's own memory */
+
+/* Those from `index` on, `count` of them: more than there are is RM_OUT_OF_RANGE. */
+struct rm_import {
+	int32_t fd;
+	uint32_t parent;
+	uint32_t object[RM_IMPORTS];	/* names that the client chooses */
+	uint8_t type[RM_IMPORTS];	/* out */
+	uint16_t count, index;
+};
+RM_ASSERT(rm_import, 652);
+RM_OFFSET(rm_import, type, 520);
+RM_OFFSET(rm_import, count, 648);
 
 #endif /* RM_WIRE_H */

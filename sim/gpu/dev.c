@@ -59,7 +59,7 @@ static struct gpu_mem *gpu_mem_overlap(struct pid *tgid, u64 va, u64 len)
 			if (client->tgid != tgid)
 				continue;
 			list_for_each_entry(mem, &client->mems, link) {
-				if (va < mem->va + mem->size && mem->va < va + len)
+				if (mem->va && va < mem->va + mem->size && mem->va < va + len)
 					return mem;
 			}
 		}
@@ -215,7 +215,7 @@ static int gpu_mem_add(struct gpu_client *client, struct gpu_mem *mem, u32 patte
 		return -ENODEV;
 	if (client->nmems >= GPU_MAX_MEMS)
 		return -ENOMEM;
-	if (gpu_mem_overlap(client->tgid, mem->va, mem->size))
+	if (mem->va && gpu_mem_overlap(client->tgid, mem->va, mem->size))
 		return -EEXIST;
 	if (pattern == GPU_SIM_DEFAULT) {
 		pattern = client->pattern;
@@ -270,7 +270,7 @@ static long gpu_ioctl_alloc(struct gpu_client *client, void __user *arg)
 	if (copy_from_user(&a, arg, sizeof(a)))
 		return -EFAULT;
 	if (!a.size || a.pattern >= GPU_SIM_PATTERNS ||
-	    !IS_ALIGNED(a.va, GPU_SIM_PAGE_SIZE) || !a.va || a.va >= GPU_MAX_VA)
+	    !IS_ALIGNED(a.va, GPU_SIM_PAGE_SIZE) || a.va >= GPU_MAX_VA)
 		return -EINVAL;
 	if (a.size > (u64)card->npages << GPU_SIM_PAGE_SHIFT)
 		return -ENOMEM;
@@ -316,6 +316,58 @@ static long gpu_ioctl_free(struct gpu_client *client, void __user *arg)
 	if (f.reserved)
 		return -EINVAL;
 	return gpu_free_handle(client, f.handle);
+}
+
+static long gpu_map_locked(struct gpu_client *client, const struct gpu_sim_map *m)
+{
+	struct gpu_mem *mem = gpu_mem_by_handle(client, m->handle);
+
+	if (!mem)
+		return -ENOENT;
+	if (!m->va) {
+		gpu_p2p_revoke(mem);
+		mem->va = 0;
+		return 0;
+	}
+	if (mem->va)
+		return -EBUSY;
+	if (gpu_mem_overlap(client->tgid, m->va, mem->size))
+		return -EEXIST;
+	mem->va = m->va;
+	return 0;
+}
+
+static long gpu_ioctl_map(struct gpu_client *client, void __user *arg)
+{
+	struct gpu_sim_map m;
+	long ret;
+
+	if (copy_from_user(&m, arg, sizeof(m)))
+		return -EFAULT;
+	if (!IS_ALIGNED(m.va, GPU_SIM_PAGE_SIZE) || m.va >= GPU_MAX_VA)
+		return -EINVAL;
+	gpu_rm_lock();
+	ret = gpu_map_locked(client, &m);
+	gpu_rm_unlock();
+	return ret;
+}
+
+static long gpu_ioctl_export(struct gpu_client *client, void __user *arg)
+{
+	struct gpu_sim_export e;
+	struct gpu_mem *mem;
+	long ret = -ENOENT;
+
+	if (copy_from_user(&e, arg, sizeof(e)))
+		return -EFAULT;
+	if (e.reserved)
+		return -EINVAL;
+	gpu_rm_lock();
+	mem = gpu_mem_by_handle(client, e.handle);
+	if (mem)
+		ret = gpu_rm_export(mem, e.fd);
+	gpu_rm_unlock();
+	return ret;
 }
 
 static long gpu_ioctl_pattern(struct gpu_client *client, void __user *arg)
@@ -413,6 +465,10 @@ static long gpu_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return gpu_ioctl_pattern(client, p);
 	case GPU_SIM_IOC_WHERE:
 		return gpu_ioctl_where(client, p);
+	case GPU_SIM_IOC_MAP:
+		return gpu_ioctl_map(client, p);
+	case GPU_SIM_IOC_EXPORT:
+		return gpu_ioctl_export(client, p);
 	default:
 		return -ENOTTY;
 	}

@@ -5,7 +5,8 @@
  *
  * Everything is guarded by the RM lock, but where said.
  *
- *   ctl      an open /dev/nvidiactl. Its clients end with it.
+ *   ctl      an open /dev/nvidiactl. Its clients end with it. Once it was exported to, it names
+ *            memory, for ever, and uses it; who has the descriptor may import that.
  *   client   a name space of objects, of one process; a fork has none of it.
  *   object   a device, a subdevice, an address space, a peers object, or a second name of CUDA's
  *            memory. Such a name uses the memory (gpu_mem.users): its pages stay allocated
@@ -40,6 +41,7 @@ struct gpu_entry {
 
 struct gpu_ctl {
 	struct list_head clients;
+	struct gpu_mem *exported;	/* referenced, and used; set once */
 };
 
 struct gpu_rm_client {

@@ -14,9 +14,9 @@
  *   card   kref: PCI binding, open files, allocations. States: live -> dead (unbind,
  *          hot unplug), one way. A dead card's BAR is not touched any more.
  *   mem    kref: the client's list, mappings (VMAs), pins. Its VRAM pages are another
- *          matter: `users` counts the allocation itself, each pin and each second name in
- *          the resource manager (gpu_rm.h); the last one out poisons the pages and gives
- *          them back.
+ *          matter: `users` counts the allocation itself, each pin, and each second name and
+ *          descriptor in the resource manager (gpu_rm.h); the last one out poisons the
+ *          pages and gives them back.
  *          States: allocated -> freed (ioctl, last close, process death), one way.
  *   pin    one page table that nvidia_p2p_get_pages* handed out. Holds mem and the module.
  *          States: live (in the hash) -> gone, by put, or by the driver after the callback.
@@ -43,6 +43,7 @@
 
 #define GPU_SIM_BAR 2
 #define GPU_SIM_NAME "OpenGDS simulated GPU"
+#define GPU_SIM_GEFORCE_NAME "OpenGDS simulated GeForce"
 
 struct pid;
 struct address_space;
@@ -101,7 +102,8 @@ struct gpu_mem {
 	struct kref ref;
 	struct gpu_card *card;		/* referenced; constant */
 	struct list_head link;		/* client->mems */
-	u64 va, size, handle;		/* constant */
+	u64 va;				/* 0: none. RM lock; constant unless by MAP */
+	u64 size, handle;		/* constant */
 	u32 object;			/* as CUDA IPC handles tell it, until it is freed */
 	bool freed;			/* W: RM lock + card->life; R: either */
 	u32 users;			/* RM lock */
@@ -146,6 +148,8 @@ int gpu_p2p_init(void);
 u32 gpu_rm_new_client(void);
 int gpu_rm_init(void);
 void gpu_rm_exit(void);
+
+int gpu_rm_export(struct gpu_mem *mem, int fd);
 
 /* rm_peers.c */
 bool gpu_peers_decide(void);

@@ -83,7 +83,8 @@ GPU_SIM_ASSERT(offsetof(struct gpu_sim_info, reserved) == 100);
 
 struct gpu_sim_alloc {
 	__u64 size;		/* bytes; rounded up to whole pages, the result is told */
-	__u64 va;		/* 64-KiB aligned, free of other allocations of the process */
+	/* 64-KiB aligned, free of other allocations of the process; 0: none yet, see MAP */
+	__u64 va;
 	__u64 handle;		/* out */
 	__u32 pattern;		/* enum gpu_sim_pattern */
 	__u32 object;		/* out: its name in the resource manager */
@@ -143,15 +144,40 @@ GPU_SIM_ASSERT(offsetof(struct gpu_sim_where, pieces) == 16);
 GPU_SIM_ASSERT(offsetof(struct gpu_sim_where, count) == 24);
 GPU_SIM_ASSERT(offsetof(struct gpu_sim_where, reserved) == 28);
 
+/* Memory without an address gets one; va 0: it loses it, and pins with a callback end. */
+struct gpu_sim_map {
+	__u64 handle;
+	__u64 va;		/* as that of struct gpu_sim_alloc */
+};
+
+GPU_SIM_ASSERT(sizeof(struct gpu_sim_map) == 16);
+GPU_SIM_ASSERT(offsetof(struct gpu_sim_map, va) == 8);
+
+/*
+ * A fresh descriptor of /dev/nvidiactl names the memory from now on, in whichever process it is,
+ * and keeps it as long as it is open.
+ */
+struct gpu_sim_export {
+	__u64 handle;
+	__s32 fd;
+	__u32 reserved;		/* bytes 12..15, 0 */
+};
+
+GPU_SIM_ASSERT(sizeof(struct gpu_sim_export) == 16);
+GPU_SIM_ASSERT(offsetof(struct gpu_sim_export, fd) == 8);
+GPU_SIM_ASSERT(offsetof(struct gpu_sim_export, reserved) == 12);
+
 /*
  * Errors: EINVAL bad arguments, EEXIST the va overlaps another allocation, ENOMEM no
- * room, ENOENT unknown handle or range, ENODEV the card is gone, EPERM another process
- * opened the file (a fork has none of its parent's GPU memory).
+ * room, EBUSY it has an address (MAP), ENOENT unknown handle or range, ENODEV the card is
+ * gone, EPERM another process opened the file (a fork has none of its parent's GPU memory).
  */
 #define GPU_SIM_IOC_INFO _IOR('G', 0xa0, struct gpu_sim_info)
 #define GPU_SIM_IOC_ALLOC _IOWR('G', 0xa1, struct gpu_sim_alloc)
 #define GPU_SIM_IOC_FREE _IOW('G', 0xa2, struct gpu_sim_free)
 #define GPU_SIM_IOC_PATTERN _IOW('G', 0xa3, struct gpu_sim_pattern_arg)
 #define GPU_SIM_IOC_WHERE _IOWR('G', 0xa4, struct gpu_sim_where)
+#define GPU_SIM_IOC_MAP _IOW('G', 0xa5, struct gpu_sim_map)
+#define GPU_SIM_IOC_EXPORT _IOW('G', 0xa6, struct gpu_sim_export)
 
 #endif /* GPU_SIM_ABI_H */

@@ -330,6 +330,7 @@ static u32 gpu_rm_alloc(struct gpu_ctl *ctl, struct rm_alloc *a)
 }
 
 union gpu_control {
+	struct rm_import import;
 	struct rm_peers_va_space va_space;
 	struct rm_peers_register reg;
 	struct rm_peers_unregister unreg;
@@ -350,6 +351,8 @@ static u32 gpu_control_size(u32 command)
 		return sizeof(struct rm_attach_ids);
 	case RM_CTRL_ID_INFO:
 		return sizeof(struct rm_id_info);
+	case RM_CTRL_IMPORT:
+		return sizeof(struct rm_import);
 	default:
 		return gpu_peers_size(command);
 	}
@@ -407,6 +410,70 @@ static u32 gpu_rm_tell(u32 command, union gpu_control *p)
 	return RM_OK;
 }
 
+/*
+ * RM lock held. The memory of a descriptor by a name of the client's, whoever exported it. There is
+ * one object in each: the driver holds what cuMemCreate makes in one piece.
+ */
+static u32 gpu_rm_import_locked(struct gpu_rm_client *client, struct rm_import *p,
+				struct gpu_mem *mem)
+{
+	struct gpu_object *device = gpu_object_find(client, p->parent, RM_CLASS_DEVICE);
+	struct gpu_object like = { .name = p->object[0], .parent = p->parent,
+				   .class = GPU_CLASS_MEMORY, .mem = mem };
+	u32 status;
+
+	if (!mem || p->count > RM_IMPORTS)
+		return RM_INVALID_PARAMETER;
+	if (p->index + p->count > 1)
+		return RM_OUT_OF_RANGE;
+	if (!p->count)
+		return RM_OK;
+	if (!device || device->card != mem->card)
+		return RM_INVALID_PARENT;
+	like.card = device->card;
+	status = like.card->dead ? RM_GPU_IS_LOST : gpu_object_add(client, &like);
+	if (!status)
+		p->type[0] = RM_IMPORTED_VIDMEM;
+	return status;
+}
+
+/* RM lock held */
+static u32 gpu_rm_import(struct gpu_rm_client *client, struct rm_import *p)
+{
+	struct file *file = fget(p->fd);
+	struct gpu_ctl *ctl;
+	u32 status;
+
+	if (!file)
+		return RM_INVALID_PARAMETER;
+	ctl = file->f_op == &gpu_ctl_fops ? file->private_data : NULL;
+	status = gpu_rm_import_locked(client, p, ctl ? ctl->exported : NULL);
+	/* the last reference is dropped when the task is back in user space, without the lock */
+	fput(file);
+	return status;
+}
+
+/* The descriptor names the memory. RM lock held. */
+int gpu_rm_export(struct gpu_mem *mem, int fd)
+{
+	struct file *file = fget(fd);
+	struct gpu_ctl *ctl;
+	int ret = -EINVAL;
+
+	gpu_rm_assert_held();
+	if (!file)
+		return -EBADF;
+	ctl = file->f_op == &gpu_ctl_fops ? file->private_data : NULL;
+	if (ctl && !ctl->exported) {
+		gpu_mem_get(mem);
+		mem->users++;
+		ctl->exported = mem;
+		ret = 0;
+	}
+	fput(file);
+	return ret;
+}
+
 static u32 gpu_rm_control(struct gpu_ctl *ctl, const struct rm_control *c)
 {
 	u32 size = gpu_control_size(c->command), status = RM_OK;
@@ -431,6 +498,8 @@ static u32 gpu_rm_control(struct gpu_ctl *ctl, const struct rm_control *c)
 		gpu_rm_probed(&p.probed);
 	else if (c->command == RM_CTRL_ATTACH_IDS)
 		status = gpu_rm_attach(client, &p.attach);
+	else if (c->command == RM_CTRL_IMPORT)
+		status = gpu_rm_import(client, &p.import);
 	else
 		status = gpu_rm_tell(c->command, &p);
 	gpu_rm_unlock();
@@ -608,13 +677,20 @@ static int gpu_ctl_release(struct inode *inode, struct file *file)
 {
 	struct gpu_ctl *ctl = file->private_data;
 	struct gpu_rm_client *client, *next;
+	struct gpu_mem *mem = ctl->exported;
+	bool last;
 	LIST_HEAD(gone);
 
 	gpu_rm_lock();
 	list_for_each_entry_safe(client, next, &ctl->clients, link)
 		gpu_client_end(client, &gone);
+	last = mem && gpu_mem_unuse(mem);
 	gpu_rm_unlock();
 	gpu_objects_free(&gone);
+	if (last)
+		gpu_vram_release(mem);
+	if (mem)
+		gpu_mem_put(mem);
 	kfree(ctl);
 	return 0;
 }

@@ -251,7 +251,8 @@ static int gpu_information(struct seq_file *m, void *v)
 {
 	struct gpu_card *card = m->private;
 
-	seq_printf(m, "Model: \t\t %s\n", GPU_SIM_NAME);
+	seq_printf(m, "Model: \t\t %s\n",
+		   gpu_peers_decide() ? GPU_SIM_GEFORCE_NAME : GPU_SIM_NAME);
 	seq_printf(m, "GPU UUID: \t GPU-%pUb\n", card->uuid);
 	seq_printf(m, "Bus Location: \t %s\n", pci_name(card->pdev));
 	seq_printf(m, "Device Minor: \t %u\n", card->index);

@@ -34,7 +34,8 @@ static CUresult resolve(uintptr_t addr, size_t size, enum side side, struct end 
 		end->pageable = true;
 		return CUDA_SUCCESS;
 	}
-	if (!sim_range_at(addr, size) || (side == HOST && range->kind == SIM_DEVICE))
+	if (!sim_range_at(addr, size) || range->closed ||
+	    (side == HOST && range->kind == SIM_DEVICE))
 		return CUDA_ERROR_INVALID_VALUE;
 	end->cpu = sim_range_cpu(range, addr);
 	end->device = range->kind == SIM_DEVICE;

@@ -36,12 +36,12 @@ struct sim_device {
 
 /* One allocation of the card: what the kernel knows. */
 struct sim_block {
-	uintptr_t va;			/* device address; PROT_NONE on a card */
+	uintptr_t va;			/* device address; PROT_NONE on a card; 0: none (vmm.c) */
 	size_t size;
 	uint8_t *cpu;			/* the private mapping that copies go through */
 	uint64_t handle;
 	CUdevice dev;
-	CUcontext ctx;
+	CUcontext ctx;			/* NULL: of none, made by cuMemCreate */
 	bool shared;			/* holds small allocations */
 	uint32_t object;		/* what IPC handles call it; another's once it is freed */
 	unsigned int users;		/* allocations in it */
@@ -59,7 +59,8 @@ struct sim_range {
 	unsigned int flags;		/* of host memory */
 	int sync_memops;
 	uint64_t id;			/* unique per allocation, for ever */
-	CUcontext ctx;
+	bool closed;			/* no access was given to it (vmm.c) */
+	CUcontext ctx;			/* NULL: of none (vmm.c) */
 	struct sim_block *block;	/* SIM_DEVICE */
 };
 
@@ -168,6 +169,8 @@ bool sim_ctx_exists(CUcontext ctx);
 /* vram.c */
 CUresult sim_block_new(CUcontext ctx, size_t size, bool shared, struct sim_block **out);
 void sim_block_free(struct sim_block *block);	/* without sim.lock */
+CUresult sim_block_bare(CUdevice dev, size_t size, struct sim_block **out);
+void sim_block_bare_free(struct sim_block *block);	/* without sim.lock */
 
 /* memory.c; sim.lock held */
 struct sim_range *sim_range_find(uintptr_t addr);
@@ -175,6 +178,7 @@ CUresult sim_range_add(const struct sim_range *range);
 struct sim_range *sim_range_at(uintptr_t addr, size_t size);
 void sim_range_remove(struct sim_range *range);
 struct sim_block *sim_block_find(uintptr_t addr);
+void sim_block_unlink(struct sim_block *block);
 void sim_ctx_free_memory(CUcontext ctx);	/* without sim.lock */
 
 static inline uint8_t *sim_range_cpu(const struct sim_range *range, uintptr_t addr)

@@ -21,7 +21,7 @@ SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&sim.lock);
 	range = sim_range_find(dptr);
-	if (range && range->kind == SIM_DEVICE) {
+	if (range && range->kind == SIM_DEVICE && range->ctx) {
 		word[4] = range->size;
 		word[5] = (uint64_t)range->size >> 32;
 		word[7] = range->start - range->block->va;
@@ -44,7 +44,7 @@ SIM_EXPORT int gpu_sim_rm_object(uint32_t object, void **at, size_t *size)
 		return -ENOENT;
 	pthread_mutex_lock(&sim.lock);
 	for (b = sim.blocks; b && r; b = b->next)
-		if (b->object == object) {
+		if (b->object == object && b->va) {
 			*at = (void *)b->va;
 			*size = b->size;
 			r = 0;

@@ -83,13 +83,13 @@ struct sim_block *sim_block_find(uintptr_t addr)
 	struct sim_block *b;
 
 	for (b = sim.blocks; b; b = b->next) {
-		if (addr >= b->va && addr - b->va < b->size)
+		if (b->va && addr >= b->va && addr - b->va < b->size)
 			return b;
 	}
 	return NULL;
 }
 
-static void block_unlink(struct sim_block *block)
+void sim_block_unlink(struct sim_block *block)
 {
 	struct sim_block **link;
 
@@ -141,7 +141,7 @@ static CUresult device_alloc(CUcontext ctx, size_t size, CUdeviceptr *out)
 	r = sim_range_add(&range);
 	if (r) {
 		if (fresh) {
-			block_unlink(fresh);
+			sim_block_unlink(fresh);
 			pthread_mutex_unlock(&sim.lock);
 			sim_block_free(fresh);
 			pthread_mutex_lock(&sim.lock);
@@ -188,7 +188,7 @@ static struct sim_block *device_free(struct sim_range *range)
 	sim_range_remove(range);
 	if (--b->users)
 		return NULL;
-	block_unlink(b);
+	sim_block_unlink(b);
 	return b;
 }
 
@@ -207,7 +207,7 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 	r = sim_ctx_current(&ctx);
 	if (!r) {
 		range = sim_range_find(dptr);
-		if (!range || range->kind != SIM_DEVICE || range->start != dptr) {
+		if (!range || range->kind != SIM_DEVICE || !range->ctx || range->start != dptr) {
 			r = CUDA_ERROR_INVALID_VALUE;
 		} else {
 			/* work that may still use it ends first; the wait drops the lock */

@@ -65,7 +65,7 @@ static bool attribute_value(const struct sim_range *range, uintptr_t addr, CUpoi
 		*value = range->id;
 		return true;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*value = range->ctx->dev;
+		*value = device ? range->block->dev : range->ctx->dev;
 		return true;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*value = range->start;

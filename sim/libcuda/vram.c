@@ -84,7 +84,7 @@ static uint32_t object_name(void)
 /* sim.lock held */
 static CUresult block_on_host(struct sim_device *d, struct sim_block *b)
 {
-	uint64_t *word = (uint64_t *)b->va;
+	uint64_t *word = (uint64_t *)b->cpu;
 	size_t i;
 
 	if (b->size > d->info.vram_bytes - d->host_used)
@@ -93,7 +93,6 @@ static CUresult block_on_host(struct sim_device *d, struct sim_block *b)
 		word[i] = GPU_SIM_POISON;
 	b->object = object_name();
 	d->host_used += b->size;
-	b->cpu = (uint8_t *)b->va;
 	return CUDA_SUCCESS;
 }
 
@@ -120,6 +119,7 @@ CUresult sim_block_new(CUcontext ctx, size_t size, bool shared, struct sim_block
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	b->va = (uintptr_t)va;
+	b->cpu = va;
 	r = sim.host ? block_on_host(d, b) : block_on_card(d, b);
 	if (r) {
 		munmap(va, b->size);
@@ -130,6 +130,54 @@ CUresult sim_block_new(CUcontext ctx, size_t size, bool shared, struct sim_block
 	sim.blocks = b;
 	*out = b;
 	return CUDA_SUCCESS;
+}
+
+/* sim.lock held. Memory without an address and of no context. */
+CUresult sim_block_bare(CUdevice dev, size_t size, struct sim_block **out)
+{
+	struct sim_device *d = sim_device(dev);
+	struct sim_block *b = calloc(1, sizeof(*b));
+	void *cpu = MAP_FAILED;
+	CUresult r;
+
+	if (!b)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	b->size = size;
+	b->dev = dev;
+	if (sim.host)
+		cpu = pages(0, size);
+	b->cpu = cpu;
+	if (!sim.host)
+		r = block_on_card(d, b);
+	else
+		r = cpu == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : block_on_host(d, b);
+	if (r) {
+		if (cpu != MAP_FAILED)
+			munmap(cpu, size);
+		free(b);
+		return r;
+	}
+	b->next = sim.blocks;
+	sim.blocks = b;
+	*out = b;
+	return CUDA_SUCCESS;
+}
+
+/* As sim_block_free(), of one that has no address any more. */
+void sim_block_bare_free(struct sim_block *b)
+{
+	struct sim_device *d = sim_device(b->dev);
+	struct gpu_sim_free f = { .handle = b->handle };
+
+	munmap(b->cpu, b->size);
+	if (sim.host) {
+		pthread_mutex_lock(&sim.lock);
+		d->host_used -= b->size;
+		pthread_mutex_unlock(&sim.lock);
+	} else {
+		ioctl(d->fd, GPU_SIM_IOC_FREE, &f);
+	}
+	free(b);
 }
 
 /*

@@ -518,6 +518,95 @@ static void check_fork(void)
 	t_gpu_free(mem);
 }
 
+static long import(uint32_t name, uint32_t parent, int fd, unsigned int index, unsigned int *type)
+{
+	struct rm_import p = { .fd = fd, .parent = parent, .object = { name }, .count = 1,
+			       .index = index };
+	long r = ask(RM_CTRL_IMPORT, &p, sizeof(p));
+
+	*type = p.type[0];
+	return r;
+}
+
+/* Memory of cuMemCreate, mapped; the handle is kept. */
+static CUdeviceptr vmm_new(CUmemGenericAllocationHandle *h, size_t size)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+	};
+	const CUmemAccessDesc desc = { prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUdeviceptr va;
+
+	IS(0, cuMemCreate(h, size, &prop, 0));
+	IS(0, cuMemAddressReserve(&va, size, 0, 0, 0));
+	IS(0, cuMemMap(va, size, 0, *h, 0));
+	IS(0, cuMemSetAccess(va, size, &desc, 1));
+	return va;
+}
+
+static int exported(CUmemGenericAllocationHandle h)
+{
+	int fd;
+
+	IS(0, cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	return fd;
+}
+
+/*
+ * Memory that has no IPC handle, by a descriptor: what is seen of it, what is refused, and that a
+ * descriptor and a name each keep it.
+ */
+static void check_exported(void)
+{
+	long before = t_vram_counter(0, "free_pages"), with;
+	CUmemGenericAllocationHandle h;
+	CUdeviceptr mem = vmm_new(&h, 4 * M);
+	int fd = exported(h), plain = open("/dev/nvidiactl", O_RDWR), null = open("/dev/null", O_RDWR);
+	unsigned char *a = malloc(4 * M), *at;
+	unsigned int type;
+
+	CHECK(a && plain >= 0 && null >= 0);
+	with = t_vram_counter(0, "free_pages");
+	CHECK(before - with == 64);
+	IS(RM_INVALID_PARAMETER, import(NAME, DEVICE, plain, 0, &type));
+	IS(RM_INVALID_PARAMETER, import(NAME, DEVICE, null, 0, &type));
+	IS(RM_INVALID_PARAMETER, import(NAME, DEVICE, -1, 0, &type));
+	IS(RM_OUT_OF_RANGE, import(NAME, DEVICE, fd, 1, &type));
+	IS(RM_INVALID_PARENT, import(NAME, WRONG, fd, 0, &type));
+	IS(RM_INVALID_PARENT, import(NAME, OTHER_DEVICE, fd, 0, &type));
+	IS(RM_INVALID_HANDLE, import(0, DEVICE, fd, 0, &type));
+	IS(0, import(NAME, DEVICE, fd, 0, &type));
+	IS(RM_IMPORTED_VIDMEM, type);
+	IS(RM_DUPLICATE_NAME, import(NAME, DEVICE, fd, 0, &type));
+	fresh(a, 4 * M);
+	t_gpu_put(mem, a, 4 * M);
+	at = view(NAME, 0, 4 * M);
+	CHECK(!memcmp(at, a, 4 * M));
+	munmap(at, 4 * M);
+
+	/* unmapped and released: the name keeps it, then the descriptor, then nobody */
+	IS(0, cuMemUnmap(mem, 4 * M));
+	IS(0, cuMemRelease(h));
+	IS(0, import(SECOND, DEVICE, fd, 0, &type));
+	at = view(SECOND, 2 * M, 4096);
+	CHECK(!memcmp(at, a + 2 * M, 4096));
+	munmap(at, 4096);
+	IS(0, drop(SECOND));
+	close(fd);
+	at = view(NAME, 0, 4096);
+	CHECK(!memcmp(at, a, 4096));
+	munmap(at, 4096);
+	IS(with, t_vram_counter(0, "free_pages"));
+	IS(0, drop(NAME));
+	IS(before, t_vram_counter(0, "free_pages"));
+	IS(0, cuMemAddressFree(mem, 4 * M));
+	close(plain);
+	close(null);
+	free(a);
+}
+
 /* A driver that lies about the offset: shown is what lies further on, and the end is the start. */
 static void check_lie(void)
 {
@@ -550,6 +639,7 @@ static void check(void)
 	check_refusals();
 	check_kept();
 	check_lie();
+	check_exported();
 	check_fork();
 	check_ends();
 	IS(before, t_vram_counter(0, "free_pages"));

@@ -61,7 +61,7 @@ for e in 22:EINVAL 12:ENOMEM 524:ENOTSUPP 16:EBUSY; do
 	t_expect "pin refused" "${e#*:}" "pin of 65536 bytes of GPU memory at 0x.*${e#*:}: " \
 		nvfs_try read --file /mnt/f
 	case $e in
-	22:*) why="a card that gives none to peers, as consumer cards do: use host memory" ;;
+	22:*) why="a GeForce, of which peers get only what its process lists" ;;
 	12:*) why="BAR1 is full: register less" ;;
 	*) why="the GPU driver's own lines in this log" ;;
 	esac

@@ -34,6 +34,9 @@ grep -vE '^GPU |^    at ' "$t_tmp/peers" >"$t_tmp/answers"
 t_check "memory for peers: each answer is driver 580's" \
 	diff "$t_top/tests/fixtures/rm/peers-580" "$t_tmp/answers"
 t_check "no name is left of it" t_wait 10 nothing_named
+t_run "memory of cuMemCreate for peers, by a descriptor" \
+	"$t_top/sim/run" -- "$t_top/build/host/tests/gpu/peers/exported"
+t_check "no name and no page is left of it" eval 't_wait 10 nothing_named && t_wait 10 all_free'
 
 # hold: a process with a mapping of card 0, which goes on when it reads a line
 hold() {

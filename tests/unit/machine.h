@@ -13,11 +13,15 @@
 
 #define MACHINE_TEXT 8192
 
+#define MACHINE_BYTES 4096
+
 struct machine_file {
 	const char *root;
 	char path[400];		/* of the file whose lines come; "": none */
 	char text[MACHINE_TEXT];
 	size_t len;
+	unsigned char bytes[MACHINE_BYTES];	/* of one that is told in numbers */
+	size_t nbytes;		/* 0: it is not */
 };
 
 static inline void machine_die(const char *what, const char *line)
@@ -32,13 +36,42 @@ static inline void machine_write(const char *root, const char *path, const char 
 		machine_die("cannot be written", path);
 }
 
+static inline void machine_write_bytes(const struct machine_file *f)
+{
+	char path[512];
+	FILE *out;
+
+	if (!tree_path(path, sizeof(path), f->root, f->path))
+		machine_die("cannot be written", f->path);
+	out = fopen(path, "w");
+	if (!out || fwrite(f->bytes, f->nbytes, 1, out) != 1 || fclose(out))
+		machine_die("cannot be written", f->path);
+}
+
 /* The lines before are those of one file: it is written when the next thing begins. */
 static inline void machine_flush(struct machine_file *f)
 {
-	if (f->path[0])
+	if (f->nbytes)
+		machine_write_bytes(f);
+	else if (f->path[0])
 		machine_write(f->root, f->path, f->text);
 	f->path[0] = f->text[0] = '\0';
-	f->len = 0;
+	f->len = f->nbytes = 0;
+}
+
+/* "OFFSET BYTES", both hexadecimal */
+static inline void machine_row(struct machine_file *f, const char *line)
+{
+	unsigned int at, byte;
+	int n;
+
+	if (sscanf(line, "%x %n", &at, &n) != 1)
+		machine_die("OFFSET BYTES", line);
+	for (line += n; *line; line += 2, at++) {
+		if (sscanf(line, "%2x", &byte) != 1 || at >= f->nbytes)
+			machine_die("no bytes, or too many", line);
+		f->bytes[at] = (unsigned char)byte;
+	}
 }
 
 static inline void machine_link(const char *root, const char *path, const char *to)
@@ -234,6 +267,10 @@ static inline bool machine_line(struct machine_file *f, char *line)
 	unsigned int mode;
 
 	line[strcspn(line, "\n")] = '\0';
+	if (line[0] == '|' && f->nbytes) {
+		machine_row(f, line + 1);
+		return true;
+	}
 	if (line[0] == '|') {
 		if (!f->path[0] || f->len + strlen(line) + 1 >= sizeof(f->text))
 			machine_die("a line of no file, or too many", line);
@@ -248,6 +285,11 @@ static inline bool machine_line(struct machine_file *f, char *line)
 		return false;
 	if (!strncmp(line, "file ", 5)) {
 		snprintf(f->path, sizeof(f->path), "%s", arg);
+	} else if (!strncmp(line, "bytes ", 6)) {
+		if (sscanf(arg, "%399s %zu", f->path, &f->nbytes) != 2 || !f->nbytes ||
+		    f->nbytes > MACHINE_BYTES)
+			machine_die("bytes PATH SIZE", line);
+		memset(f->bytes, 0, sizeof(f->bytes));
 	} else if (!strncmp(line, "node ", 5)) {
 		if (sscanf(arg, "%300s %o", path, &mode) != 2)
 			machine_die("node PATH MODE", line);
@@ -292,7 +334,7 @@ static inline void machine_unpack(const char *root, const char *file)
 
 	f.root = root;
 	f.path[0] = f.text[0] = '\0';
-	f.len = 0;
+	f.len = f.nbytes = 0;
 	if (!in)
 		machine_die("cannot be read", file);
 	while (fgets(line, sizeof(line), in))

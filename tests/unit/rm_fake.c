@@ -357,6 +357,39 @@ static bool geforce_pins(uint64_t va, size_t size)
 	return yes;
 }
 
+/* lock held. A descriptor of the simulated CUDA's holds the number of the object. */
+static int do_import(struct rm_control *c)
+{
+	struct rm_import *p = (void *)(uintptr_t)c->params;
+	int have = atomic_load(&rm_fake.objects), r, type = atomic_load(&rm_fake.type);
+	uint32_t number;
+	size_t size;
+	void *at;
+
+	if (c->size != sizeof(*p) || p->count != 1 || !is(c->client, p->parent, RM_CLASS_DEVICE) ||
+	    !p->object[0] || find_object(c->client, p->object[0]) >= 0)
+		broken("fields of an import");
+	c->status = status(p->index ? RM_IMPORT_END : RM_IMPORT, &r);
+	if (r || c->status)
+		return r;
+	if (pread(p->fd, &number, sizeof(number), 0) != sizeof(number) ||
+	    gpu_sim_rm_object(number, &at, &size)) {
+		broken("import of what is no exported memory");
+		return -EINVAL;
+	}
+	if (p->index >= (have ? have : 1)) {
+		c->status = RM_OUT_OF_RANGE;
+		return 0;
+	}
+	p->type[0] = type ? type : RM_IMPORTED_VIDMEM;
+	r = add(c->client, p->object[0], 0, mremap(at, 0, size, MREMAP_MAYMOVE), size);
+	assert_true(object[r].at != MAP_FAILED);
+	object[r].source = at;
+	atomic_fetch_add(&rm_fake.dups, 1);
+	atomic_fetch_add(&rm_fake.imports, 1);
+	return 0;
+}
+
 static int do_control(struct rm_control *c)
 {
 	void *p = (void *)(uintptr_t)c->params;
@@ -372,6 +405,8 @@ static int do_control(struct rm_control *c)
 	if (!is(c->client, c->object, RM_CLASS_CLIENT) || c->flags)
 		broken("fields of a control");
 	switch (c->command) {
+	case RM_CTRL_IMPORT:
+		return do_import(c);
 	case RM_CTRL_PROBED_IDS:
 		if (c->size != sizeof(*ids))
 			broken("size of the probed ids");

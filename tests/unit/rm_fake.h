@@ -15,7 +15,7 @@
 enum rm_step {
 	RM_OPEN_CONTROL = 1, RM_CLIENT, RM_PROBED, RM_PCI, RM_ATTACH, RM_ID, RM_DEVICE,
 	RM_SUBDEVICE, RM_DUP, RM_OPEN_NODE, RM_REGISTER, RM_MAP, RM_MMAP,
-	RM_PEERS, RM_VA_SPACE, RM_JOIN, RM_LIST, RM_UNLIST, RM_STEPS
+	RM_PEERS, RM_VA_SPACE, RM_JOIN, RM_LIST, RM_UNLIST, RM_IMPORT, RM_IMPORT_END, RM_STEPS
 };
 
 struct rm_fake {
@@ -30,6 +30,9 @@ struct rm_fake {
 	atomic_ulong made;	/* views made so far */
 	atomic_ulong listed;	/* entries of memory for peers that exist now */
 	atomic_ulong pins;	/* that the driver made or refused so far (rm_fake_geforce) */
+	atomic_int objects;	/* that an exported descriptor names; 0: one */
+	atomic_int type;	/* of what it names; 0: RM_IMPORTED_VIDMEM */
+	atomic_ulong imports;	/* names made by a descriptor so far */
 	void (*at_pin)(void);	/* NULL, or called at each pin, before it is decided */
 };
 

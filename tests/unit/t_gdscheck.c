@@ -236,6 +236,54 @@ static void t_machines(void **state)
 	gc_report_free(&r);
 }
 
+/* "D-43=WARN D-62=FAIL", in the order of the report */
+static void needing(const struct gc_report *r, char *out, size_t len)
+{
+	size_t i, n = 0;
+
+	out[0] = '\0';
+	for (i = 0; i < r->n; i++)
+		if (r->finding[i].verdict > GC_OK && n < len)
+			n += (size_t)snprintf(out + n, len - n, "%s%s=%s", n ? " " : "",
+					      r->finding[i].check->id,
+					      gc_verdict_name(r->finding[i].verdict));
+}
+
+/* Records of machines that ran: each check says what it said there. */
+static void t_records(void **state)
+{
+	char line[512], name[64], got[512];
+	const char *want;
+	struct gc_report r;
+	unsigned int n = 0;
+	FILE *in = fopen(FOLDER "records/expected", "r");
+	size_t i;
+
+	assert_non_null(in);
+	while (fgets(line, sizeof(line), in)) {
+		if (line[0] == '#')
+			continue;
+		if (sscanf(line, "%55[^:]:", name) != 1)
+			fail_msg("records/expected: NAME: VERDICTS: %s", line);
+		line[strcspn(line, "\n")] = '\0';
+		want = strchr(line, ':') + 1;
+		want += strspn(want, " ");
+		snprintf(got, sizeof(got), "records/%.55s", name);
+		anew(got);
+		judge(&r);
+		needing(&r, got, sizeof(got));
+		if (strcmp(got, want))
+			fail_msg("%s: %s, wanted %s", name, got, want);
+		for (i = 0; i < r.n; i++)
+			complete(&(struct pair){ .name = "of a record" }, &r.finding[i]);
+		gc_report_free(&r);
+		n++;
+	}
+	fclose(in);
+	print_message("%u records\n", n);
+	assert_true(n >= 8);
+}
+
 /* Nothing there at all: no crash, no verdict without a cause. */
 static void t_empty(void **state)
 {
@@ -423,12 +471,85 @@ static void t_text(void **state)
 	gc_report_free(&r);
 }
 
+/*
+ * What the owner of a GeForce is told to do next, by the state of his machine: one thing. Storage
+ * first: what is wrong with keys or edits, which storage does not need, waits.
+ */
+static void t_geforce(void **state)
+{
+	static const char params[] = "proc/driver/nvidia/params", conf[] = "etc/modprobe.d/gds.conf";
+#define CARD "sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/"
+	static const struct {
+		const char *path, *text, *next, *also;
+	} states[] = {
+		{ NULL, NULL, "D-04: no kernel patch helps; use the libcufile of OpenGDS", NULL },
+		{ "etc/cufile.json", "{ \"opengds\": { \"register_peers\": false } }",
+		  "D-04: set opengds.register_peers to true", "FAIL  D-04" },
+		{ "proc/driver/nvidia/version",
+		  "NVRM version: NVIDIA UNIX x86_64 Kernel Module  590.48.01  Tue Sep 23 2025\n",
+		  "D-01: install the open kernel modules", "FAIL  D-01" },
+		{ "proc/driver/nvidia-fs/opengds",
+		  "version: 0.1.0\ndriver nvme: not attached: x\np2pdma: not used: x\n",
+		  "D-23: install the nvme hook", "WARN  D-04" },
+		{ "etc/cufile.json", "{ \"properties\": { \"force_compat_mode\": true } }",
+		  "D-31: set properties.force_compat_mode to false", "WARN  D-04" },
+		/* keys: one that is not in force, one of another release, one that stops the GPU */
+		{ conf, "options nvidia NVreg_RegistryDwords=\"RMForceStaticBar1=2;ForceP2P=0x11\"\n",
+		  "D-04: no kernel patch helps", "WARN  D-06" },
+		{ params, "RegistryDwords: \"RMForceStaticBar1=2;RmForceDisableIomapWC=1;RMForceP2PType=2\"\n",
+		  "D-04: no kernel patch helps", "WARN  D-08" },
+		{ params, "RegistryDwords: \"RMForceStaticBar1=1\"\n", "D-09: set RMForceStaticBar1=2",
+		  "FAIL  D-09" },
+		/* half of the well-known patch */
+		{ "usr/src/nvidia-590.48.01/src/nvidia/generated/g_kern_bus_nvoc.c",
+		  "p->a = &kbusGetBar1P2PDmaInfo_GH100;\np->a = &kbusGetBar1P2PDmaInfo_GH100;\n",
+		  "D-04: no kernel patch helps", "WARN  D-10" },
+		/* risers: a link of fewer lanes, one with errors; a tunnel is no riser */
+		{ CARD "current_link_width", "4\n",
+		  "D-04: no kernel patch helps", "WARN  D-50" },
+		{ CARD "aer_dev_correctable",
+		  "RxErr 9\nTOTAL_ERR_COR 9\n", "D-04: no kernel patch helps", "WARN  D-51" },
+		{ CARD "removable", "removable\n",
+		  "D-52: connect it by OCuLink, M.2 or a slot", "FAIL  D-52" },
+	};
+	struct gc_report r;
+	char *text, *next, *p;
+	unsigned int lines;
+	size_t i;
+
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		anew("desktop");
+		machine_write(root, "proc/driver/nvidia/gpus/0000:01:00.0/information",
+			      "Model: \t\t NVIDIA GeForce RTX 3060\nDevice Minor: \t 0\nGPU Firmware: \t 590.48.01\n");
+		/* without resizable BAR the key that stops the GPU does */
+		if (states[i].also && !strcmp(states[i].also, "FAIL  D-09")) {
+			machine_bar1(root, CARD "resource", "7c00000000+256");
+			machine_write(root, conf, "# nothing is set\n");
+		}
+		if (states[i].path)
+			machine_write(root, states[i].path, states[i].text);
+		judge(&r);
+		text = report_of(&r, false, false);
+		for (lines = 0, p = text; (p = strstr(p, "\nNext: ")); p++)
+			lines++;
+		assert_int_equal(lines, 1);
+		next = strstr(text, "\nNext: ") + 7;
+		if (strncmp(next, states[i].next, strlen(states[i].next)))
+			fail_msg("state %zu: next is %.80s, wanted %s", i, next, states[i].next);
+		if (states[i].also && !strstr(text, states[i].also))
+			fail_msg("state %zu: no %s: %s", i, states[i].also, text);
+		free(text);
+		gc_report_free(&r);
+	}
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test(name)
 	const struct CMUnitTest tests[] = {
-		T(t_pairs), T(t_machines), T(t_empty), T(t_ids), T(t_named), T(t_best),
-		T(t_acs_unknown), T(t_log_unread), T(t_json), T(t_text),
+		T(t_pairs), T(t_machines), T(t_records), T(t_empty), T(t_ids), T(t_named),
+		T(t_best),
+		T(t_acs_unknown), T(t_log_unread), T(t_json), T(t_text), T(t_geforce),
 	};
 #undef T
 

@@ -58,13 +58,14 @@ says 1 '^State: .* checksum: verified compared: 1048576 '
 says 1 '^IoType: RANDWRITE XferType: GPU_BATCH Threads: 2 IoDepth: 5 DataSetSize: 1024/1024\(KiB\) IOSize: 64\(KiB\) '
 run 0 gdsio "${io[@]}" -x 1 -I 1 -V
 
-# memory of the host is no fallback; type 1 is not in the simulated driver
+# memory of the host is no fallback
 for m in 2 3 4; do
 	run 0 gdsio "${io[@]}" -m $m -V
 	says 1 '^Routes: .* host: 1048576 \(100.00%\)'
 done
-run 1 gdsio "${io[@]}" -m 1
-says 1 'libcuda has no cuMem'
+# the GPU's by cuMemCreate is, as all of it here
+run 3 gdsio "${io[@]}" -m 1 -I 1 -V
+says 1 '^State: .* checksum: verified compared: 1048576 '
 
 # one result a job, and one of all; a job file
 cat >"$tmp/jobs" <<'END'

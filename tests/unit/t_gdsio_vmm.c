@@ -49,6 +49,7 @@ static CUresult granularity(size_t *bytes, const struct vmm_prop *prop, int opti
 	assert_int_equal(prop->type, 1);
 	assert_int_equal(prop->location.id, 3);
 	assert_int_equal(prop->gpudirect, 1);
+	assert_int_equal(prop->handle_types, 1);
 	*bytes = UNIT;
 	return note("granularity");
 }

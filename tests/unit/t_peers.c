@@ -22,6 +22,7 @@
 #include "cufile_fake.h"
 #include "opengds.h"
 #include "rm_fake.h"
+#include "t_descriptors.h"
 
 #define MIB ((size_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
@@ -51,6 +52,44 @@ static struct ogds_report last(void)
 
 	assert_int_equal(ogds_last_io(&r), 0);
 	return r;
+}
+
+/* Memory of cuMemCreate, mapped at a reserved address. */
+static void vmm_map(CUdeviceptr va, size_t size, unsigned int types)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = types,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+	};
+	const CUmemAccessDesc desc = {
+		.location = prop.location,
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	CUmemGenericAllocationHandle h;
+
+	assert_int_equal(cuMemCreate(&h, size, &prop, 0), 0);
+	assert_int_equal(cuMemMap(va, size, 0, h, 0), 0);
+	assert_int_equal(cuMemSetAccess(va, size, &desc, 1), 0);
+	/* the mapping keeps it */
+	assert_int_equal(cuMemRelease(h), 0);
+}
+
+#define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+static char *vmm_new(size_t size, unsigned int types)
+{
+	CUdeviceptr va;
+
+	assert_int_equal(cuMemAddressReserve(&va, size, 0, 0, 0), 0);
+	vmm_map(va, size, types);
+	return (char *)(uintptr_t)va;
+}
+
+static void vmm_free(char *p, size_t size)
+{
+	assert_int_equal(cuMemUnmap((uintptr_t)p, size), 0);
+	assert_int_equal(cuMemAddressFree((uintptr_t)p, size), 0);
 }
 
 /* A read of all of it, by this route; every byte is compared. */
@@ -194,6 +233,106 @@ static void t_reused(void **state)
 	close(fd);
 }
 
+/* Memory of cuMemCreate has no IPC handle: it is listed by a descriptor. */
+static void t_exported(void **state)
+{
+	char *p = vmm_new(4 * MIB, FD), *tail = p + MIB;
+	CUfileHandle_t fh;
+	unsigned int open;
+	int fd;
+
+	fh = fake_register(fake_file("f", 2 * MIB, 8), O_RDWR, &fd);
+	OK(cuFileBufRegister(p, 65536, 0));
+	open = t_descriptors();
+	OK(cuFileBufDeregister(p));
+	OK(cuFileBufRegister(p, 65536, 0));
+	assert_int_equal(t_descriptors(), open);
+	OK(cuFileBufRegister(tail, 3 * MIB, 0));
+	/* one entry, of one name */
+	assert_int_equal(listed(), 1);
+	assert_int_equal(atomic_load(&rm_fake.imports), 2);
+	read_by(fh, fd, tail, 2 * MIB, OGDS_ROUTE_NVFS);
+	OK(cuFileBufDeregister(p));
+	assert_int_equal(listed(), 1);
+	OK(cuFileBufDeregister(tail));
+	assert_int_equal(listed(), 0);
+	assert_int_equal(atomic_load(&rm_fake.dups), 0);
+	OK(cuFileBufRegister(p, 4 * MIB, 0));
+	read_by(fh, fd, p, 2 * MIB, OGDS_ROUTE_NVFS);
+	OK(cuFileBufDeregister(p));
+	vmm_free(p, 4 * MIB);
+	close(fd);
+}
+
+/* Unmapped while it was registered, and other memory mapped at its address. */
+static void t_exported_again(void **state)
+{
+	const size_t size = 2 * MIB;
+	char *p = vmm_new(size, FD);
+	CUfileHandle_t fh;
+	int fd, i;
+
+	fh = fake_register(fake_file("f", size, 9), O_RDWR, &fd);
+	OK(cuFileBufRegister(p, size / 2, 0));
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(cuMemUnmap((uintptr_t)p, size), 0);
+		vmm_map((uintptr_t)p, size, FD);
+		OK(cuFileBufRegister(p + 65536 * (i + 1), size - 65536 * (i + 1), 0));
+		assert_int_equal(listed(), 1);
+		assert_int_equal(atomic_load(&rm_fake.dups), i + 2);
+	}
+	OK(cuFileBufRegister(p, size, 0));
+	read_by(fh, fd, p, size, OGDS_ROUTE_NVFS);
+	OK(cuFileBufDeregister(p));
+	for (i = 0; i < 3; i++)
+		OK(cuFileBufDeregister(p + 65536 * (i + 1)));
+	assert_int_equal(atomic_load(&rm_fake.dups), 0);
+	vmm_free(p, size);
+	close(fd);
+}
+
+/*
+ * What cannot be listed is that memory's own affair: it goes by way of staging, and other memory
+ * goes direct as before.
+ */
+static void not_listed(CUfileHandle_t fh, int fd, char *p)
+{
+	char *q = fake_gpu(MIB);
+
+	OK(cuFileBufRegister(p, MIB, 0));
+	read_by(fh, fd, p, MIB, OGDS_ROUTE_STAGED);
+	OK(cuFileBufDeregister(p));
+	OK(cuFileBufRegister(q, MIB, 0));
+	read_by(fh, fd, q, MIB, OGDS_ROUTE_NVFS);
+	OK(cuFileBufDeregister(q));
+	fake_gpu_free(q);
+}
+
+static void t_not_exported(void **state)
+{
+	char *none = vmm_new(2 * MIB, 0), *p = vmm_new(2 * MIB, FD);
+	CUfileHandle_t fh;
+	int fd;
+
+	fh = fake_register(fake_file("f", MIB, 10), O_RDWR, &fd);
+	/* made without a type of handle */
+	not_listed(fh, fd, none);
+	/* several objects of the driver; memory of the host's */
+	atomic_store(&rm_fake.objects, 2);
+	not_listed(fh, fd, p);
+	assert_true(atomic_load(&rm_fake.imports) >= 2);
+	atomic_store(&rm_fake.objects, 1);
+	atomic_store(&rm_fake.type, 2);
+	not_listed(fh, fd, p);
+	atomic_store(&rm_fake.type, 0);
+	OK(cuFileBufRegister(p, MIB, 0));
+	read_by(fh, fd, p, MIB, OGDS_ROUTE_NVFS);
+	OK(cuFileBufDeregister(p));
+	vmm_free(none, 2 * MIB);
+	vmm_free(p, 2 * MIB);
+	close(fd);
+}
+
 /* -- freed by another thread, while the pin is asked for -- */
 
 static char *raced;
@@ -237,18 +376,14 @@ static void t_freed_at_the_pin(void **state)
 
 /* -- what the driver may refuse -- */
 
-static void t_refused(void **state)
+static void refused(char *p, const int *steps, unsigned int nsteps)
 {
-	static const int steps[] = { RM_OPEN_CONTROL, RM_CLIENT, RM_PROBED, RM_PCI, RM_ATTACH,
-				     RM_ID, RM_DEVICE, RM_SUBDEVICE, RM_DUP, RM_PEERS, RM_VA_SPACE,
-				     RM_JOIN, RM_LIST };
-	char *p = fake_gpu(MIB);
 	unsigned int i, k;
 	CUfileHandle_t fh;
 	unsigned long n;
 	int fd;
 
-	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++)
+	for (i = 0; i < nsteps; i++)
 		for (k = 0; k < 2; k++) {
 			fh = fake_register(fake_file("f", MIB, 5), O_RDWR, &fd);
 			atomic_store(&rm_fake.fail, steps[i]);
@@ -270,7 +405,20 @@ static void t_refused(void **state)
 			cuFileDriverClose();
 			rm_fake_check();
 		}
+}
+
+static void t_refused(void **state)
+{
+	static const int steps[] = { RM_OPEN_CONTROL, RM_CLIENT, RM_PROBED, RM_PCI, RM_ATTACH,
+				     RM_ID, RM_DEVICE, RM_SUBDEVICE, RM_DUP, RM_PEERS, RM_VA_SPACE,
+				     RM_JOIN, RM_LIST };
+	static const int exported[] = { RM_CLIENT, RM_PEERS, RM_IMPORT, RM_IMPORT_END, RM_LIST };
+	char *p = fake_gpu(MIB), *q = vmm_new(2 * MIB, FD);
+
+	refused(p, steps, sizeof(steps) / sizeof(*steps));
+	refused(q, exported, sizeof(exported) / sizeof(*exported));
 	fake_gpu_free(p);
+	vmm_free(q, 2 * MIB);
 }
 
 /* An entry that cannot be taken off is the end of it: what is pinned stays right. */
@@ -381,8 +529,9 @@ static void t_threads(void **state)
 	char *p[3];
 	int i;
 
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 2; i++)
 		p[i] = fake_gpu(MIB);
+	p[2] = vmm_new(2 * MIB, FD);
 	OK(cuFileDriverOpen());
 	for (i = 0; i < 8; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, registers, p[i % 3] + 65536 * i), 0);
@@ -390,8 +539,9 @@ static void t_threads(void **state)
 		pthread_join(t[i], NULL);
 	assert_int_equal(listed(), 0);
 	assert_int_equal(atomic_load(&rm_fake.dups), 0);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 2; i++)
 		fake_gpu_free(p[i]);
+	vmm_free(p[2], 2 * MIB);
 }
 
 int main(void)
@@ -401,6 +551,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(t_staged, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_shared, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_reused, setup, teardown),
+		cmocka_unit_test_setup_teardown(t_exported, setup, teardown),
+		cmocka_unit_test_setup_teardown(t_exported_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(t_not_exported, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_freed_at_the_pin, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_not_taken_off, setup, teardown),

@@ -311,6 +311,112 @@ static void runtime(void **state)
 	assert_int_equal(cudaSetDevice(0), cudaSuccess);
 }
 
+static CUmemGenericAllocationHandle vmm_memory(size_t size, unsigned int types)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = types,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 },
+	};
+	CUmemGenericAllocationHandle h;
+
+	OK(cuMemCreate(&h, size, &prop, 0));
+	return h;
+}
+
+/* Addresses and memory apart; what the memory is by its pointer; that it lives while it must. */
+static void virtual_memory(void **state)
+{
+	CUmemAccessDesc desc = { { CU_MEM_LOCATION_TYPE_DEVICE, 1 },
+				 CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemGenericAllocationHandle a = vmm_memory(2 * MIB, 1), b = vmm_memory(4 * MIB, 0), h;
+	unsigned long long id, other;
+	size_t size, before, now, total;
+	CUdeviceptr va, again, base;
+	CUipcMemHandle ipc;
+	CUcontext of, one;
+	uint32_t word = 0;
+	int fd, dev;
+
+	OK(cuDevicePrimaryCtxRetain(&one, 1));
+	OK(cuCtxSetCurrent(one));
+	OK(cuMemGetInfo(&before, &total));
+	assert_int_equal(total - before, 6 * MIB);
+	OK(cuMemAddressReserve(&va, 8 * MIB, 0, 0, 0));
+	assert_int_equal(va % (2 * MIB), 0);
+	assert_int_equal(cuMemMap(va + MIB, 2 * MIB, 0, a, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemMap(va + 8 * MIB, 2 * MIB, 0, a, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemMap(va, 2 * MIB, 4096, a, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemMap(va, 2 * MIB, 0, a, 0));
+	assert_int_equal(cuMemMap(va, 4 * MIB, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemMap(va + 2 * MIB, 2 * MIB, 0, a, 0), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuMemMap(va + 2 * MIB, 4 * MIB, 0, b, 0));
+	/* nobody was given access yet */
+	assert_int_equal(cuMemsetD32(va, 7, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemSetAccess(va, 4 * MIB, &desc, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemSetAccess(va, 2 * MIB, &desc, 1));
+	OK(cuMemSetAccess(va + 2 * MIB, 4 * MIB, &desc, 1));
+	OK(cuMemsetD32(va + MIB, 0x11223344, 16));
+	OK(cuMemcpyDtoD(va + 3 * MIB, va + MIB, 64));
+	OK(cuMemcpyDtoH(&word, va + 3 * MIB + 60, 4));
+	assert_int_equal(word, 0x11223344);
+	assert_true(poisoned(va, MIB));
+
+	OK(cuMemGetAddressRange(&base, &size, va + 5 * MIB));
+	assert_int_equal(base, va + 2 * MIB);
+	assert_int_equal(size, 4 * MIB);
+	OK(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, va));
+	assert_null(of);
+	OK(cuPointerGetAttribute(&dev, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, va));
+	assert_int_equal(dev, 1);
+	OK(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, va));
+	assert_int_equal(cuIpcGetMemHandle(&ipc, va), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemFree(va), CUDA_ERROR_INVALID_VALUE);
+
+	OK(cuMemRetainAllocationHandle(&h, (void *)(uintptr_t)(va + 4096)));
+	assert_int_equal(h, a);
+	assert_int_equal(cuMemRetainAllocationHandle(&h, &word), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemExportToShareableHandle(&fd, a, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	close(fd);
+	assert_int_equal(cuMemExportToShareableHandle(&fd, b,
+						      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+
+	/* a handle of two that are given back, and the mapping keeps it */
+	OK(cuMemRelease(a));
+	OK(cuMemRelease(a));
+	assert_int_equal(cuMemRelease(a), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemcpyDtoH(&word, va + MIB, 4));
+	OK(cuMemGetInfo(&now, &total));
+	assert_int_equal(now, before);
+	assert_int_equal(cuMemUnmap(va + MIB, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemUnmap(va, 2 * MIB));
+	OK(cuMemGetInfo(&now, &total));
+	assert_int_equal(now - before, 2 * MIB);
+	assert_int_equal(cuMemcpyDtoH(&word, va, 4), CUDA_ERROR_INVALID_VALUE);
+
+	/* other memory there is another allocation; the same memory keeps its content */
+	OK(cuMemUnmap(va + 2 * MIB, 4 * MIB));
+	OK(cuMemMap(va, 4 * MIB, 0, b, 0));
+	OK(cuMemSetAccess(va, 4 * MIB, &desc, 1));
+	OK(cuPointerGetAttribute(&other, CU_POINTER_ATTRIBUTE_BUFFER_ID, va));
+	assert_int_not_equal(id, other);
+	OK(cuMemcpyDtoH(&word, va + MIB, 4));
+	assert_int_equal(word, 0x11223344);
+	assert_int_equal(cuMemAddressFree(va, 8 * MIB), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemUnmap(va, 4 * MIB));
+	OK(cuMemRelease(b));
+	OK(cuMemAddressFree(va, 8 * MIB));
+	/* an address comes again as soon as it can */
+	OK(cuMemAddressReserve(&again, 2 * MIB, 0, 0, 0));
+	assert_int_equal(again, va);
+	OK(cuMemAddressFree(again, 2 * MIB));
+	OK(cuMemGetInfo(&now, &total));
+	assert_int_equal(now, total);
+	OK(cuCtxSetCurrent(ctx));
+	OK(cuDevicePrimaryCtxRelease(1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +427,7 @@ int main(void)
 		T_SIM(copies),
 		T_SIM(pointers),
 		T_SIM(entry_points),
+		T_SIM(virtual_memory),
 		T_SIM(runtime),
 	};
 

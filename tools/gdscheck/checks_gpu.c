@@ -135,17 +135,26 @@ static void bound(const struct gc_machine *m, struct gc_finding *f)
 
 static void family(const struct gc_machine *m, struct gc_finding *f)
 {
-	const struct gc_gpu *g;
+	const struct gc_gpu *g = any_geforce(m);
+	const struct config *c = &m->config;
 	char path[FACTS_PATH];
 
-	if (!has_driver(m, f))
+	/* a simulated card can be one, and answers as one */
+	if (!(g && m->simulated) && !has_driver(m, f))
 		return;
-	g = any_geforce(m);
 	information(path, sizeof(path), g ? g : &m->gpu[0]);
 	gc_seen(f, path, "Model: %s", (g ? g : &m->gpu[0])->model);
 	if (!g) {
 		gc_say(f, GC_OK, "%s: libcuda makes its memory known to other modules",
 		       m->gpu[0].model[0] ? m->gpu[0].model : "a card whose name cannot be read");
+		return;
+	}
+	if (!c->register_peers) {
+		gc_say(f, GC_FAIL, "%s: nvidia-fs can pin what the process lists and nothing else, and register_peers is false: each pin answers -22",
+		       g->model);
+		gc_seen(f, c->path[0] ? c->path + (c->path[0] == '/') : "etc/cufile.json",
+			"opengds.register_peers: false");
+		gc_remedy(f, "set opengds.register_peers to true, or remove the key; no kernel patch helps");
 		return;
 	}
 	gc_say(f, GC_WARN, "%s: libcuda creates no third-party object for a GeForce, so nvidia-fs cannot pin its memory (-22) unless the process lists it, as the libcufile of OpenGDS does",
@@ -471,7 +480,7 @@ const struct gc_check gc_checks_gpu[] = {
 	{ "D-03", "card", bound, 10 },
 	{ "D-04", "family", family, 60 },
 	{ "D-05", "firmware", gsp, 22 },
-	{ "D-06", "registry keys", registry, 55 },
+	{ "D-06", "registry keys", registry, 89 },	/* no key is for storage */
 	{ "D-07", "firmware option", firmware_option, 95 },
 	{ "D-08", "RMForceP2PType", type_trap, 90 },
 	{ "D-09", "static BAR1", static_bar1, 23 },

@@ -253,7 +253,7 @@ static void links(const struct gc_machine *m, struct gc_finding *f)
 	}
 	gc_say(f, GC_WARN, "%s %s runs at x%u of x%u", at->kind == FACTS_PCI_GPU ? "GPU" : "drive",
 	       at->address, least.width, least.max_width);
-	gc_remedy(f, "use a slot with all lanes; reseat the card; check bifurcation in the BIOS");
+	gc_remedy(f, "use a slot with all lanes; reseat the card; check bifurcation in the BIOS (a riser of four lanes, as OCuLink and M.2 have, works at x4 and cannot do more)");
 }
 
 /* "TOTAL_ERR_COR 12" */

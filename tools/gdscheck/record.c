@@ -314,6 +314,8 @@ static void take_json(struct recorder *r, const char *path)
 	text(r, c->force_compat ? "true" : "false");
 	text(r, " }, \"opengds\": { \"strict\": ");
 	text(r, c->strict ? "true" : "false");
+	text(r, ", \"register_peers\": ");
+	text(r, c->register_peers ? "true" : "false");
 	text(r, ", \"routes\": [");
 	for (i = 0; i < 6; i++) {
 		if (!(c->routes & 1u << i))
@@ -355,7 +357,7 @@ static const struct rule rules[] = {
 	{ "*/dm/uuid", .take = take_dm, .says = "all but the kind of the volume" },
 	{ "*modprobe.d/*.conf", .take = take_modprobe, .says = "its name, and all but NVreg_RegistryDwords and NVreg_EnableGpuFirmware" },
 	{ "usr/src/*/g_kern_bus_nvoc.c", { "&kbusGetBar1P2PDmaInfo_", "ForBar1P2P_", "&kbusHasPcieBar1P2PMapping_", "&kbusIsPcieBar1P2PMappingSupported_" }, .says = "all but the lines that a patch changes" },
-	{ "etc/cufile.json", .take = take_json, .says = "all but compat modes, strict and routes" },
+	{ "etc/cufile.json", .take = take_json, .says = "all but compat modes, strict, register_peers and routes" },
 	{ "sys/*", .take = take_whole },
 	{ "proc/*", .take = take_whole },
 };

@@ -110,6 +110,8 @@ static int know_slots(struct gdsio_worker *w)
 		if (status.err) {
 			fprintf(stderr, "buffer register error: %s GPU :%d size :%" PRIu64 "\n",
 				cufileop_status_error(status.err), w->job->gpu, run->buffer);
+			gdsio_err("error %d: cufile.log has the cause; gdscheck --explain-error %d has what to do",
+				  (int)status.err, (int)status.err);
 			return -EIO;
 		}
 		w->registered++;

@@ -2,8 +2,8 @@
 /*
  * vmm.c - memory type 1: GPU memory of the driver's virtual memory management.
  *
- * Its calls are asked for at run time: an old driver and the simulated GPU have none. The
- * layouts are the driver's, fixed since CUDA 10.2.
+ * Its calls are asked for at run time: an old driver has none. The layouts are the driver's,
+ * fixed since CUDA 10.2.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 #include "gdsio.h"
 
-enum { TYPE_PINNED = 1, LOCATION_DEVICE = 1, ACCESS_READ_WRITE = 3, GRANULARITY_MINIMUM = 0 };
+enum { TYPE_PINNED = 1, HANDLE_FD = 1, LOCATION_DEVICE = 1, ACCESS_READ_WRITE = 3,
+       GRANULARITY_MINIMUM = 0 };
 
 struct vmm_location {
 	int type;
@@ -82,8 +83,10 @@ static int find_calls(void)
 
 int gdsio_vmm_alloc(int gpu, struct gdsio_memory *m)
 {
+	/* a descriptor of it is what a GeForce's driver is told of it by (docs/geforce.md) */
 	const struct vmm_prop prop = {
 		.type = TYPE_PINNED,
+		.handle_types = HANDLE_FD,
 		.location = { LOCATION_DEVICE, gpu },
 		.gpudirect = 1,
 	};

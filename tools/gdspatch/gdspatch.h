@@ -49,6 +49,7 @@ enum gp_id {
 	GP_TOOL_FAILED,
 	GP_DRIVER_UNKNOWN,
 	GP_KEYS_ELSEWHERE,
+	GP_NO_PLACE,
 	GP_SYSTEM,
 	GP_NR_IDS
 };
@@ -199,7 +200,7 @@ extern const char *const gp_state_name[];
 
 struct gp_options {
 	const char *root; /* of the machine; "" for this one */
-	const char *set, *kernel, *driver;
+	const char *set, *kernel, *driver, *out;
 	bool json, dry_run, adopt, remove, show;
 };
 
@@ -220,6 +221,9 @@ int gp_cmd_keys(const struct gp_options *o);
 int gp_cmd_build(const struct gp_options *o, const char *tree);
 int gp_cmd_install(const struct gp_options *o, const char *tree);
 int gp_cmd_uninstall(const struct gp_options *o);
+int gp_cmd_hook(const struct gp_options *o, const char *what);
+int gp_cmd_result(const struct gp_options *o, const char *tree);
+int gp_cmd_result_here(const struct gp_options *o);
 
 /* finds the state of a tree that is open; reads only */
 int gp_look(struct gp_seen *seen, const struct pk_tree *pk, const char *root);
@@ -241,6 +245,15 @@ void gp_print_after(void);
 bool gp_only_gb20x(const char *root);
 /* what regenerates the initramfs below root: a line for people; "" when none is there */
 const char *gp_initramfs_tool(const char *root);
+/* the release of the kernel that runs; "": not told */
+void gp_running_kernel(const char *root, char *out, size_t len);
+/* *mine: kernel has modules of ours; other: some other one that has, or "" */
+void gp_installed(const char *root, const char *kernel, bool *mine, char *other, size_t len);
+/* the sources of the driver in usr/src, by name; reads only, but for the end of a run that died */
+void gp_each_source(const char *root,
+		    void (*each)(void *arg, const char *path, const struct gp_seen *seen),
+		    void *arg);
+bool gp_hook_there(const char *root); /* hook.c */
 
 /* ---- programs: run.c ---- */
 

@@ -25,12 +25,16 @@ static const char usage[] =
 	"       gdspatch uninstall --kernel V              the old ones again, byte for byte\n"
 	"       gdspatch keys {--set S | --remove | --show} [--driver V]\n"
 	"                                                  registry keys in one file of modprobe.d\n"
+	"       gdspatch hook install | remove             look at all this after each new kernel\n"
+	"       gdspatch hook run [--kernel V]             what that hook says of a kernel\n"
+	"       gdspatch result --out FILE [TREE]          all of it, without names, to be shared\n"
 	"sets of edits: bif, bar1p2p (default), gpu-gpu; sets of keys: gpu-gpu, pages, storage\n"
 	"TREE: top folder of the open GPU kernel modules' source\n"
 	"  --adopt       take over edits of this set that have no manifest\n"
 	"  --dry-run     as plan: show what would be done\n"
 	"  --json        for scripts\n"
 	"  --root DIR    the machine whose root is DIR, not this one\n"
+	"  --out FILE    where a result goes\n"
 	"  --driver V    release of the driver, where it cannot be found\n"
 	"  --version, --help\n"
 	"exit status: 0 done, or nothing to do; 1 the system or a program failed; 2 wrong usage;\n"
@@ -44,6 +48,7 @@ enum {
 	O_ROOT,
 	O_KERNEL,
 	O_DRIVER,
+	O_OUT,
 	O_REMOVE,
 	O_SHOW,
 	O_VERSION
@@ -57,6 +62,7 @@ static const struct option options[] = {
 	{ "root", required_argument, NULL, O_ROOT },
 	{ "kernel", required_argument, NULL, O_KERNEL },
 	{ "driver", required_argument, NULL, O_DRIVER },
+	{ "out", required_argument, NULL, O_OUT },
 	{ "remove", no_argument, NULL, O_REMOVE },
 	{ "show", no_argument, NULL, O_SHOW },
 	{ "version", no_argument, NULL, O_VERSION },
@@ -71,6 +77,7 @@ static const struct {
 	unsigned int takes;
 	int (*with)(const struct gp_options *o, const char *operand);
 	int (*without)(const struct gp_options *o);
+	bool any_kernel; /* --kernel may be left out */
 } commands[] = {
 #define BIT(o) (1u << ((o)-O_SET))
 	{ "inspect", 1, 1, BIT(O_JSON) | BIT(O_ROOT), gp_cmd_inspect, NULL },
@@ -90,6 +97,9 @@ static const struct {
 	  BIT(O_SET) | BIT(O_REMOVE) | BIT(O_SHOW) | BIT(O_DRY) | BIT(O_JSON) | BIT(O_ROOT) |
 		  BIT(O_DRIVER),
 	  NULL, gp_cmd_keys },
+	{ "hook", 1, 1, BIT(O_KERNEL) | BIT(O_DRY) | BIT(O_JSON) | BIT(O_ROOT), gp_cmd_hook, NULL,
+	  true },
+	{ "result", 0, 1, BIT(O_OUT) | BIT(O_ROOT), gp_cmd_result, gp_cmd_result_here },
 };
 
 static int wrong(const char *what)
@@ -114,6 +124,9 @@ static void store(struct gp_options *o, int c)
 	case O_DRIVER:
 		o->driver = optarg;
 		break;
+	case O_OUT:
+		o->out = optarg;
+		break;
 	}
 	o->adopt |= c == O_ADOPT;
 	o->dry_run |= c == O_DRY;
@@ -137,10 +150,12 @@ static int command(struct gp_options *o, const char *name, int operands, const c
 	if (operands < commands[i].least || operands > commands[i].most)
 		return wrong(commands[i].most ? "this command takes one operand"
 					      : "this command takes no operand");
-	if (commands[i].takes & BIT(O_KERNEL) &&
+	if (commands[i].takes & BIT(O_KERNEL) && !commands[i].any_kernel &&
 	    (!o->kernel || !*o->kernel || strchr(o->kernel, '/')))
 		return wrong("--kernel V is missing: `uname -r` of the kernel that is meant");
-	return commands[i].with ? commands[i].with(o, operand) : commands[i].without(o);
+	return commands[i].with && (operand || !commands[i].without) ?
+		       commands[i].with(o, operand) :
+		       commands[i].without(o);
 }
 
 int main(int argc, char **argv)

@@ -67,6 +67,8 @@ static const struct {
 				"name it with --driver V; what the keys mean is known for releases 535 to 595" },
 	[GP_KEYS_ELSEWHERE] = { "E-KEYS-ELSEWHERE",
 				"move that option away: of two such lines the driver takes only one" },
+	[GP_NO_PLACE] = { "E-NO-PLACE",
+			  "run `gdspatch hook run` and `gdscheck` by hand after each update of the kernel" },
 	[GP_SYSTEM] = { "E-SYSTEM", "see the system's error, correct it, run again" },
 };
 
