@@ -28,13 +28,13 @@ on_up() {
 		;;
 	verity)
 		m_fs ext4 "$drive" -O verity
-		m_opts=(--made 5)
+		m_opts=(--made 5 --read-only)
 		;;
 	bigalloc) m_fs ext4 "$drive" -O bigalloc -C 65536 ;;
 	1k) m_fs ext4 "$drive" -b 1024 ;;
 	noextents)
 		m_fs ext4 "$drive" -O '^extent,^64bit'
-		m_opts=(--write-hole)
+		m_opts=(--write-hole --lacks unwritten)
 		;;
 	# ordered, and most of the operations are of one kind
 	hole) m_fs ext4 "$drive" && m_opts=(--ops punch) ;;
