@@ -102,7 +102,7 @@ void io_close(struct prop *p)
 
 /* -- one request -- */
 
-/* As many sizes between 1 and 2 as between 128K and 256K; half of them near a block's edge. */
+/* As many sizes between 64 and 128 as between 512K and 1M; half of them near a block's edge. */
 static size_t pick_size(struct prop *p)
 {
 	unsigned int bits = 0;
@@ -110,7 +110,7 @@ static size_t pick_size(struct prop *p)
 
 	while (p->largest >> bits > 1)
 		bits++;
-	n = 1UL << below(p, bits + 1);
+	n = 1UL << (6 + below(p, bits - 5));
 	n += below(p, n);
 	switch (below(p, 4)) {
 	case 0: n = UP(n); break;

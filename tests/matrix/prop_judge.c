@@ -119,7 +119,7 @@ static void judge_refused(struct prop *p, struct request *r, const struct ogds_r
 		r->touched = is(other, "R-HOLE") || is(other, "R-FS-CPU");
 		return;
 	}
-	judged(p, r, p->takes[TOOK_NONE] ? TOOK_NONE : TOOKS, reason);
+	judged(p, r, TOOK_NONE, reason);
 }
 
 static void judge_library(struct prop *p, struct request *r, size_t moved)
@@ -192,8 +192,9 @@ static void judge_raw(struct prop *p, struct request *r, size_t moved)
 		count(p, "refused", nvfs_errname(r->err), 0);
 		if (r->err == ENOTBLK && maybe && p->takes[TOOK_NVFS])
 			return;
-		judged(p, r, r->err == EOPNOTSUPP && p->takes[TOOK_NONE] ? TOOK_NONE : TOOKS,
-		       p->reason ? p->reason : "-");
+		if (r->err == ENOTBLK)
+			bad(p, "a sector was not mapped by any driver, and all had data");
+		judged(p, r, TOOK_NONE, "-");
 		return;
 	}
 	if (r->got != (ssize_t)moved)

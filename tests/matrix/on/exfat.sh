@@ -8,7 +8,7 @@ on_needs() { m_module exfat; }
 on_up() {
 	m_tool mkfs.exfat exfatprogs
 	m_fs exfat "$(m_drive 0)"
-	m_opts=(--lacks punch,unwritten)
+	m_opts=(--lacks 'punch,unwritten')
 }
 
 on_down() { m_down; }

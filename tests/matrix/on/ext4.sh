@@ -39,7 +39,7 @@ on_up() {
 	# ordered, and most of the operations are of one kind
 	hole) m_fs ext4 "$drive" && m_opts=(--ops punch) ;;
 	unwritten) m_fs ext4 "$drive" && m_opts=(--ops unwritten) ;;
-	extend) m_fs ext4 "$drive" && m_opts=(--ops truncate,extend --start 5000) ;;
+	extend) m_fs ext4 "$drive" && m_opts=(--ops 'truncate,extend' --start 5000) ;;
 	esac
 }
 

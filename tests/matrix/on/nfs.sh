@@ -34,7 +34,7 @@ on_up() {
 	m_dir=$top
 	serve
 	nfs "$1"
-	[ "$1" = v4 ] || m_opts=(--lacks punch,unwritten)
+	[ "$1" = v4 ] || m_opts=(--lacks 'punch,unwritten')
 }
 
 on_again() {
