@@ -6,7 +6,7 @@ on_variants() { printf '%s\n' plain compress; }
 
 on_needs() {
 	m_module f2fs
-	if [ "$1" = compress ] && ! grep -qs compression /sys/fs/f2fs/features/compression; then
+	if [ "$1" = compress ] && [ ! -e /sys/fs/f2fs/features/compression ]; then
 		echo "kernel $OPENGDS_KERNEL has no CONFIG_F2FS_FS_COMPRESSION"
 	fi
 }
