@@ -5,9 +5,10 @@
 # long-only: its cells are being settled
 # Guards that no byte is wrong whatever lies below a file: the cells of the matrix that
 # tests/matrix/short names (holes, unwritten blocks, inline, journalled, encrypted and compressed
-# data, a file system of memory, files that grow, and each route on plain ext4). Fails when a byte of
-# the file or of GPU memory is another than the model has, and when a request takes another route,
-# or has another reason, than the table says. `make check-matrix` has all cells. T_SEED repeats a run.
+# data, a file system of memory, files that grow, and each route on plain ext4). Fails when a byte
+# of the file or of GPU memory is another than the model has, and when a request takes another
+# route, or has another reason, than the table says. `make check-matrix` has all cells. T_SEED
+# repeats a run.
 . "$(dirname "$0")/lib.sh"
 
 matrix=$t_top/tests/matrix

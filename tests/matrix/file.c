@@ -5,10 +5,10 @@
  *   matrix_file make FILE BYTES SEED [--soft]    random content, which matrix_prop --made SEED
  *                                        knows; with --soft such that it can be compressed
  *   matrix_file made FILE SEED           FILE has still that content (without --soft)
- *   matrix_file check FILE DIGEST        FILE has the size and digest that matrix_prop --digest noted
+ *   matrix_file check FILE DIGEST        FILE has size and digest that matrix_prop --digest noted
  *   matrix_file verity FILE              turns fs-verity on, for good
- *   matrix_file encrypt MOUNT DIR        gives the file system a key, and an empty DIR the policy to
- *                                        encrypt with it; if it has it already, the key only
+ *   matrix_file encrypt MOUNT DIR        gives the file system a key, and an empty DIR the policy
+ *                                        to encrypt with it; if it has it already, the key only
  *
  * Exit status 0, or 1 and a line.
  */

@@ -4,10 +4,10 @@
  *
  *   matrix_fuse [--direct-io | --passthrough] MOUNTPOINT FOLDER
  *
- * It mounts, goes into the background, and ends when it is unmounted. --direct-io: files are opened
- * such that the kernel keeps nothing of them (FOPEN_DIRECT_IO). --passthrough: reads and writes go to
- * the file below in the kernel (Linux 6.9 and later). Exit status 77 when this kernel has no
- * passthrough.
+ * It mounts, goes into the background, and ends when it is unmounted. --direct-io: files are
+ * opened such that the kernel keeps nothing of them (FOPEN_DIRECT_IO). --passthrough: reads and
+ * writes go to the file below in the kernel (Linux 6.9 and later). Exit status 77 when this kernel
+ * has no passthrough.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,8 +55,9 @@ static struct {
 
 static void reply(uint64_t unique, int err, const void *data, size_t n)
 {
-	struct fuse_out_header h = { .unique = unique, .error = err, .len = sizeof(h) + (err ? 0 : n) };
-	struct iovec v[2] = { { &h, sizeof(h) }, { (void *)(uintptr_t)data, err ? 0 : n } };
+	size_t len = err ? 0 : n;
+	struct fuse_out_header h = { .unique = unique, .error = err, .len = sizeof(h) + len };
+	struct iovec v[2] = { { &h, sizeof(h) }, { (void *)(uintptr_t)data, len } };
 
 	/* ENOENT: the request was interrupted and nobody waits for it */
 	if (writev(fs.dev, v, 2) < 0 && errno != ENOENT)
@@ -210,6 +211,7 @@ static int serve(const struct fuse_in_header *h, const char *arg, size_t *n)
 	const struct fuse_read_in *rd = (const void *)arg;
 	const struct fuse_write_in *wr = (const void *)arg;
 	const struct fuse_fallocate_in *fa = (const void *)arg;
+	const struct fuse_open_in *op = (const void *)arg;
 	ssize_t r;
 
 	*n = 0;
@@ -226,12 +228,13 @@ static int serve(const struct fuse_in_header *h, const char *arg, size_t *n)
 		return set_attr(h->nodeid, (const void *)arg, &o->attr);
 	case FUSE_OPEN:
 		*n = sizeof(o->open);
-		return open_node(h->nodeid, ((const struct fuse_open_in *)arg)->flags, 0, &o->open);
+		return open_node(h->nodeid, op->flags, 0, &o->open);
 	case FUSE_CREATE:
 		*n = sizeof(o->create);
 		if (!id_of(arg + sizeof(*c)))
 			return -ENOSPC;
-		r = open_node(id_of(arg + sizeof(*c)), c->flags | O_CREAT, c->mode, &o->create.open);
+		r = open_node(id_of(arg + sizeof(*c)), c->flags | O_CREAT, c->mode,
+			      &o->create.open);
 		return r ? r : entry(arg + sizeof(*c), &o->create.entry);
 	case FUSE_READ:
 		r = pread(rd->fh, fs.out, rd->size, rd->offset);
@@ -317,7 +320,8 @@ int main(int argc, char **argv)
 	fs.dir = open(argv[i + 1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fs.dir < 0 || fstat(fs.dir, &st))
 		t_die("%s: %s", argv[i + 1], strerror(errno));
-	snprintf(opts, sizeof(opts), "fd=%d,rootmode=%o,user_id=0,group_id=0", fs.dev, st.st_mode & S_IFMT);
+	snprintf(opts, sizeof(opts), "fd=%d,rootmode=%o,user_id=0,group_id=0", fs.dev,
+		 st.st_mode & S_IFMT);
 	if (mount("matrix_fuse", argv[i], "fuse", 0, opts))
 		t_die("mount on %s: %s", argv[i], strerror(errno));
 	/* what the kernel asks first tells whether it has what is wanted */

@@ -30,7 +30,9 @@
 enum way { WAY_NVFS, WAY_P2PDMA, WAY_STAGED, WAY_BAR, WAY_BOUNCE, WAY_RAW, WAYS };
 
 /* What a route is called in a cell; the last two are of the raw ABI alone. */
-enum took { TOOK_NVFS, TOOK_P2PDMA, TOOK_STAGED, TOOK_BAR, TOOK_BOUNCE, TOOK_CPU, TOOK_NONE, TOOKS };
+enum took {
+	TOOK_NVFS, TOOK_P2PDMA, TOOK_STAGED, TOOK_BAR, TOOK_BOUNCE, TOOK_CPU, TOOK_NONE, TOOKS
+};
 
 /* Operations that a file system may lack, and --ops names. */
 enum op {
@@ -48,12 +50,12 @@ struct tally {
 #define TALLIES 24
 
 /*
- * What the file has. It is shared with the second process, which writes the part of the file that
- * is its own, and the same part here.
+ * What the file has. It is shared with the second process, which writes the part of the file
+ * that is its own, and the same part here.
  */
 struct model {
 	uint8_t data[LIMIT];
-	/* of a byte: written since it was a hole or an unwritten block, so that its block has data */
+	/* of a byte: written since it was a hole or an unwritten block: its block has data */
 	uint8_t sure[LIMIT];
 };
 
@@ -86,7 +88,7 @@ struct prop {
 
 	unsigned long done[OPS];
 	struct tally tally[TALLIES];
-	unsigned long judged[TOOKS];	/* requests of whole blocks that took it, exceptions aside */
+	unsigned long judged[TOOKS];	/* requests of whole blocks that took it, no exceptions */
 	const char *why;		/* the reason of those that took another one */
 	char doing[200];
 };

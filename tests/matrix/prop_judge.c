@@ -213,14 +213,13 @@ static void judge_raw(struct prop *p, struct request *r, size_t moved)
 
 void judge(struct prop *p, struct request *r)
 {
+	off_t from = (r->off + T_BLOCK - 1) & ~(T_BLOCK - 1L), to;
 	size_t moved = r->size;
 
 	if (!r->write)
 		moved = r->off < p->end ? least(r->size, p->end - r->off) : 0;
-	r->whole = 0;
-	if (((r->off + T_BLOCK - 1) & ~(T_BLOCK - 1L)) < (off_t)((r->off + moved) & ~(T_BLOCK - 1L)))
-		r->whole = ((r->off + moved) & ~(T_BLOCK - 1L)) -
-			   ((r->off + T_BLOCK - 1) & ~(T_BLOCK - 1L));
+	to = (r->off + moved) & ~(T_BLOCK - 1L);
+	r->whole = from < to ? to - from : 0;
 	if (p->way == WAY_RAW)
 		judge_raw(p, r, moved);
 	else
