@@ -26,6 +26,7 @@ help:
 	@echo 'make check-debug   guest tests on the debug kernel (builds it once: about 20 minutes)'
 	@echo 'make check-long    the long form of the guest tests, the guest tests on debug7 (built'
 	@echo '                   once: about 30 minutes), the fuzzer         [KERNEL=6.12]'
+	@echo 'make check-matrix  every file system and block stack by every route; docs/matrix.md'
 	@echo 'make check-memcheck    unit tests under valgrind'
 	@echo 'make check-mutants each mutant must turn its test red'
 	@echo 'make check-style   style checks'
@@ -64,7 +65,7 @@ demo: setup
 	@tests/demo --kernel $(KERNEL) --topology $(TOPOLOGY) --iommu $(IOMMU)
 
 .PHONY: check check-unit check-guest check-kernels check-debug check-long check-memcheck check-mutants \
-	check-style check-static
+	check-matrix check-style check-static
 check: setup
 	@tests/run --style --unit --guest --kernel 6.12 --kernel 7 --core --demo --mutant $(MUTANT)
 
@@ -89,6 +90,9 @@ check-long: setup
 
 check-memcheck: setup
 	@tests/run --memcheck
+
+check-matrix: setup
+	@tests/matrix/run
 
 check-mutants: setup
 	@tests/run-mutants
