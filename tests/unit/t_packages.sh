@@ -131,6 +131,7 @@ round() {
 round 'no CUDA'
 # a toolkit without the tools, as the vendor's packages lay it out
 mkdir -p "$DPKG_ROOT/usr/local/cuda-12.8/lib64"
+echo x >"$DPKG_ROOT/usr/local/cuda-12.8/lib64/libcudart.so.12"
 ln -s /usr/local/cuda-12.8 "$DPKG_ROOT/etc/alternatives/cuda.vendor"
 update-alternatives --root "$DPKG_ROOT" --quiet --install /usr/local/cuda cuda /usr/local/cuda-12.8 128
 kept() {
@@ -147,6 +148,17 @@ theirs() {
 	[ ! -L "$DPKG_ROOT/usr/local/cuda-12.8/gds/tools/gdsio_verify" ] || fail 'a file of the vendor was replaced'
 }
 round "the vendor's tool" theirs
+# one that goes before us leaves its folder, since we are in it
+before=$(snapshot)
+mkdir -p "$DPKG_ROOT/usr/local/cuda-13.0/lib64"
+echo x >"$DPKG_ROOT/usr/local/cuda-13.0/lib64/x"
+script opengds-tools postinst configure
+rm -r "$DPKG_ROOT/usr/local/cuda-13.0/lib64"
+script opengds-tools postinst triggered /usr/local
+[ ! -e "$DPKG_ROOT/usr/local/cuda-13.0" ] || fail 'the folder of a toolkit that went is there still'
+script opengds-tools prerm remove
+after=$(snapshot)
+[ "$before" = "$after" ] || fail "a toolkit that went: $(diff <(echo "$before") <(echo "$after") | grep '^[<>]')"
 
 # -- purge: whatever the scripts of packages name as state is gone --
 grep -hoE '/(var/(lib|log)|etc)/opengds[a-z/-]*' packaging/nvme-hook/* packaging/tools/* packaging/dkms/* \
