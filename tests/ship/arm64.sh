@@ -20,7 +20,7 @@ arm_show() {
 # what programs are linked with, unpacked; the C library is that of libc6-dev-arm64-cross
 arm_sysroot() {
 	local r=$roots/apt-arm64 d
-	fresh "$roots/arm64" && return 0
+	fresh "$roots/arm64" arm_sysroot && return 0
 	rm -rf "$roots/arm64"
 	mkdir -p "$r/state/lists/partial" "$r/cache/archives/partial" "$r/none" "$roots/arm64/debs" "$roots/arm64/root"
 	: >>"$r/state/status"
@@ -40,7 +40,7 @@ arm_sysroot() {
 	d=$roots/arm64/root/usr/src/$headers
 	sed -i "s#\\([ =]\\)/usr/src/#\\1$roots/arm64/root/usr/src/#g" "$d/Makefile" || return
 	echo "$headers" >"$roots/arm64/headers"
-	touch "$roots/arm64/.done"
+	made "$roots/arm64" arm_sysroot
 }
 
 arm_user() {

@@ -51,10 +51,15 @@ headers_of() {	# SUITE: the headers package that the metapackage names
 
 sources() { "$top/vm/kernels/apt" sources | grep -E " $suite(-backports)? main\$"; }
 
-fresh() { [ -f "$1/.done" ] && [ -n "$(find "$1/.done" -mtime -1)" ]; }
+# fresh DIR FUNCTION: made today, by the function as it is now
+fresh() {
+	[ "$(cat "$1/.done" 2>/dev/null)" = "$(declare -f "$2" | key -)" ] &&
+		[ -n "$(find "$1/.done" -mtime -1)" ]
+}
+made() { declare -f "$2" | key - >"$1/.done"; }
 
 make_base() {
-	fresh "$roots/base" && return 0
+	fresh "$roots/base" make_base && return 0
 	local proxy opt=()
 	proxy=$(apt-config shell p Acquire::http::Proxy | sed "s/^p='\(.*\)'$/\1/")
 	[ -z "$proxy" ] || opt=(--aptopt="Acquire::http::Proxy \"$proxy\"")
@@ -63,7 +68,7 @@ make_base() {
 	sources >"$work/sources.list"
 	mmdebstrap --variant=minbase --mode=root "${opt[@]}" --skip=cleanup/apt/lists \
 		$suite "$roots/base/root" - <"$work/sources.list" &&
-		cp /etc/resolv.conf /etc/hosts "$roots/base/root/etc/" && touch "$roots/base/.done"
+		cp /etc/resolv.conf /etc/hosts "$roots/base/root/etc/" && made "$roots/base" make_base
 }
 
 # mount_root LOWER UPPER: at $root, with proc and dev
@@ -77,7 +82,7 @@ mount_root() {
 unmount_root() { ! mountpoint -q "$root" || umount -R -l "$root"; }
 
 make_big() {
-	fresh "$roots/big" && return 0
+	fresh "$roots/big" make_big && return 0
 	rm -rf "$roots/big"
 	mount_root "$roots/base/root" "$roots/big" || return 1
 	# no daemon is started, no service file is looked for
@@ -88,7 +93,7 @@ make_big() {
 		"$headers61" "$headers612" "linux-image-${headers612#linux-headers-}" || return 1
 	in_root apt-get clean
 	unmount_root
-	touch "$roots/big/.done"
+	made "$roots/big" make_big
 }
 
 # new_root base|big: a new layer on one of them
