@@ -10,6 +10,9 @@ IOMMU ?= none
 # the one mutant that `make check` tries; `make check-mutants` tries all
 MUTANT ?= lib-no-sync
 
+# where `make install` puts things; DESTDIR is another root than /
+PREFIX ?= /usr/local
+
 meson_opts := $(if $(OPENGDS_WERROR),--werror)
 
 .PHONY: help
@@ -39,6 +42,15 @@ help:
 	@echo 'make bench-host    what the hook costs requests of host memory'
 	@echo 'bench/indirect     libcufile files side by side, on a GPU: docs/performance.md'
 	@echo 'make nvme-patch    the hook for an nvme driver, for git am     KDIR=kernel-source'
+	@echo
+	@echo 'make install       library, headers, tools, simulator, man pages, sources of the modules'
+	@echo '                   [PREFIX=/usr/local DESTDIR=]'
+	@echo 'make deb           Debian packages into build/deb'
+	@echo 'make rpm           the same for RPM distributions, into build/rpm'
+	@echo 'make dist-tar      one relocatable tarball for containers and virtual environments'
+	@echo 'make check-ship    packages in a fresh Debian: install, use, upgrade, remove, purge, DKMS'
+	@echo 'make arm64         user space for arm64, its unit tests under qemu-user, modules'
+	@echo
 	@echo 'make clean         remove build/ (the cache stays: /var/cache/opengds)'
 	@echo
 	@echo 'make demo takes    KERNEL=6.12|7|6.1|debug|debug7 TOPOLOGY=switch|ports IOMMU=none|pt|on'
@@ -128,6 +140,33 @@ bench-host: setup
 nvme-patch: setup
 	@test -n "$(KDIR)" || { echo 'usage: make nvme-patch KDIR=kernel-source' >&2; exit 2; }
 	@mkdir -p build/patches && kernel/nvme-hook/make-patch "$(KDIR)" build/patches
+
+# user space without its tests, as it is shipped; DESTDIR is given to packaging/install alone
+.PHONY: install install-build deb rpm dist-tar check-ship arm64
+install-build: setup
+	@packaging/build --prefix "$(PREFIX)" build/install
+
+install: install-build
+	@packaging/install --build build/install --destdir "$(DESTDIR)"
+
+deb:
+	@tools/setup --with deb
+	@packaging/deb
+
+rpm:
+	@tools/setup --with rpm
+	@packaging/rpm/build
+
+dist-tar: setup
+	@packaging/dist-tar
+
+check-ship: setup
+	@tools/setup --with deb --with rpm --with ship --with arm64
+	@tests/ship/run
+
+arm64: setup
+	@tools/setup --with arm64
+	@tests/ship/run arm64
 
 .PHONY: clean
 clean:

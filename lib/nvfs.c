@@ -40,6 +40,9 @@ static unsigned int open_nodes(void)
 	while (nvfs.nodes < nvfs.facts.devcount && nvfs.nodes < NVFS_MAX_DEVICES) {
 		snprintf(path, sizeof(path), "/dev/nvidia-fs%u", nvfs.nodes);
 		fd = os->open(path, O_RDWR);
+		/* a container has those that it was given: the first one will do */
+		if (fd == -ENOENT && nvfs.nodes)
+			break;
 		if (fd < 0) {
 			log_error("%s: %s: %s", path, log_errno(fd),
 				  fd == -EACCES || fd == -EPERM ?

@@ -57,6 +57,8 @@ static int fake_open(const char *path, int flags)
 
 	if (strncmp(path, "/dev/nvidia-fs", 14))
 		return os_real.open(path, flags);
+	if (fake.first_node_only && strcmp(path, "/dev/nvidia-fs0"))
+		return -ENOENT;
 	return err ? -err : os_real.open("/dev/null", flags);
 }
 

@@ -24,6 +24,7 @@ struct fake {
 	atomic_int io_failures;
 	atomic_int io_delay_us;
 	atomic_int no_node;		/* open of a node fails with this errno */
+	bool first_node_only;		/* as in a container that was given one */
 	/*
 	 * The next reads are done by "the file system's CPU": ours fails with ENOTBLK, the
 	 * other one reports a hole and success, and leaves the GPU memory as it was.

@@ -467,6 +467,26 @@ static void t_no_module(void **state)
 	gpu_free(p);
 }
 
+/* A container with the first node of several: all requests go through it, direct. */
+static void t_first_node_only(void **state)
+{
+	const char *path = fake_file("f", MIB, 2);
+	char *p = gpu_alloc(MIB);
+	CUfileHandle_t fh;
+	int fd;
+
+	fake.first_node_only = true;
+	assert_int_equal(cuFileDriverOpen().err, 0);
+	fh = fake_register(path, O_RDWR, &fd);
+	assert_int_equal(cuFileBufRegister(p, MIB, 0).err, 0);
+	assert_int_equal(cuFileRead(fh, p, MIB, 0, 0), MIB);
+	assert_int_equal(last().bytes[OGDS_ROUTE_NVFS], MIB);
+	assert_int_equal(last().reason, 0);
+	cuFileDriverClose();
+	close(fd);
+	gpu_free(p);
+}
+
 static void module_says(const char *version)
 {
 	char path[160];
@@ -777,6 +797,7 @@ int main(void)
 		T(t_registered),   T(t_registered_buffered_fd), T(t_unregistered),
 		T(t_bounce),	   T(t_bounce_buffered_fd),	T(t_large),
 		T(t_pin_refused),  T(t_request_fails),		T(t_no_module),	T(t_open_errors),
+		T(t_first_node_only),
 		T(t_file_facts),   T(t_limits),			T(t_stale_registration),
 		T(t_no_context),	T(t_vector),	   T(t_fork),			T(t_hole),
 		T(t_other_module),

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2154
+# podman in the guest: an image of the fresh Debian with our packages, two nodes, no privileges.
+
+container_image() {
+	new_root base || return
+	install_debs opengds-libcufile0 opengds-gpu-sim || return
+	cp "$work/guest/hello" "$root/usr/local/bin/hello" &&
+		(cd "$root" && tar --one-file-system --exclude=./debs --exclude=./var/cache \
+			--exclude=./var/lib/apt --exclude=./usr/share/doc \
+			--exclude=./usr/share/locale --exclude=./usr/share/man -cf "$work/image.tar" .) || return
+	echo "note: $(du -m "$work/image.tar" | cut -f1) MiB"
+}
+
+container_boot() {
+	vm/run --kernel 6.12 --vram 512M --mem 2G --timeout 900 --nvme 2 --out "$work/guest/vm2" -- \
+		bash tests/ship/containers-guest "$work/guest" "$work/image.tar" >"$work/out/containers.log" 2>&1
+	local rc=$?
+	cat "$work/out/containers.log"
+	return $rc
+}
+
+part_containers() {
+	once handshake
+	[ -f "$work/guest/hello" ] || { skipped containers 'handshake-files failed'; return; }
+	check container-image container_image || return
+	check container-guest container_boot
+	local word name text
+	while read -r word name text; do
+		if [ "$word" = ok ]; then pass=$((pass + 1)); else fail=$((fail + 1)); fi
+		if [ "$word" = ok ]; then say_result PASS "container-$name" "$text"; else say_result FAIL "container-$name" "$text"; fi
+	done < <(sed -n 's/^CONTAINER //p' "$work/out/containers.log")
+	rm -f "$work/image.tar"
+}
