@@ -78,7 +78,7 @@ mandoc -T markdown man3/cuFileReadv.3 2>/dev/null | grep 'cuFileWritev' >/dev/nu
 # -- what pages name --
 system='cp:1 gdb:1 md5sum:1 perf:1 qemu-system-x86_64:1 script:1 fork:2 execve:2 open:2 fsync:2
 	pread:2 pwrite:2 flock:2 dlclose:3 errno:3 make:1 chroot:8 modprobe:8 depmod:8
-	kernel-install:8'
+	dkms:8 kernel-install:8'
 grep -oHE '^\.Xr [^ ]+ [0-9]' man?/*.[0-9] | sed 's/:\.Xr / /' |
 	while read -r in name sec; do
 	[ -e "man$sec/$name.$sec" ] || grep -qwF -- "$name:$sec" <<<"$system" ||
