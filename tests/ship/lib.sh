@@ -9,8 +9,17 @@ path=/usr/sbin:/usr/bin:/sbin:/bin
 # say_result WORD NAME TEXT: one line, also in the log
 say_result() { printf '%s %s%s\n' "$1" "$2" "${3:+: $3}" | tee -a "$log"; }
 
-# still NAME: tells once a minute that it still runs
-still() { local n=0; while sleep 60; do n=$((n + 60)); echo "...  $1 still running after $n s"; done; }
+# still NAME: tells once a minute that it still runs; its sleep ends with it, and holds no lock
+still() {
+	local n=0
+	trap 'kill $!; exit' TERM
+	while :; do
+		sleep 60 8>&- &
+		wait $!
+		n=$((n + 60))
+		echo "...  $1 still running after $n s"
+	done
+}
 
 # check NAME COMMAND...: PASS when it succeeds; else FAIL with the end of its output
 check() {

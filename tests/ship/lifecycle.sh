@@ -18,7 +18,7 @@ use() {
 		gpu-sim run -- ./hello /root/hello.dat 64M
 		rm /root/hello.dat' >"$work/out/use.log" 2>&1 || { cat "$work/out/use.log"; return 1; }
 	has "$work/out/use.log" '^routes: write bounce 67108864 read bounce 67108864$' &&
-		has "$work/out/use.log" 'R-NO-MODULE' && has "$work/out/use.log" '^verify OK: 67108864 bytes$'
+		has "$work/out/use.log" '^cuFileRead: R-[A-Z-]+: .+; .+' && has "$work/out/use.log" '^verify OK: 67108864 bytes$'
 }
 
 use_static() {

@@ -80,6 +80,9 @@ back() {
 
 part_vendor() {
 	new_root big || return
+	# what DKMS builds is looked at elsewhere
+	mkdir -p "$root/etc/dkms"
+	: >"$root/etc/dkms/no-autoinstall"
 	check vendor-stand-ins vendor_installed || return
 	check vendor-never-both not_both
 	check vendor-replaced replaced
