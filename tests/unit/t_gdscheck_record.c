@@ -134,6 +134,23 @@ static void t_made_up(void **state)
 	}
 }
 
+/* A setting that a check asks for is in the archive: here that nothing may be listed. */
+static void t_geforce(void **state)
+{
+	struct gc_report r;
+
+	machine_unpack(root, FOLDER "desktop.machine");
+	machine_write(root, "proc/driver/nvidia/gpus/0000:01:00.0/information",
+		      "Model: \t\t NVIDIA GeForce RTX 3060\nDevice Minor: \t 0\nGPU Firmware: \t 590.48.01\n");
+	machine_write(root, "etc/cufile.json", "{ \"opengds\": { \"register_peers\": false } }");
+	free(record(root));
+	same_verdicts(root);
+	judge(copy, &r);
+	assert_string_equal(r.first->check->id, "D-04");
+	assert_int_equal(r.first->verdict, GC_FAIL);
+	gc_report_free(&r);
+}
+
 /* A machine full of names and of problems: the problems stay, the names do not. */
 static void t_names(void **state)
 {
@@ -321,8 +338,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(t_this_machine), T(t_made_up), T(t_names), T(t_config_serial), T(t_scrub),
-		T(t_tar), T(t_no_room),
+		T(t_this_machine), T(t_made_up), T(t_geforce), T(t_names), T(t_config_serial),
+		T(t_scrub), T(t_tar), T(t_no_room),
 	};
 #undef T
 
