@@ -2,7 +2,7 @@
 /*
  * cufile_reuse.c - GPU memory that is freed and given out again at the same address, under load.
  *
- *   cufile_reuse --dir D [--seconds N] [--threads N] [--seed N] [--most N]
+ *   cufile_reuse --dir D [--seconds N] [--threads N] [--seed N] [--most N] [--vmm]
  *
  * Each thread lives through allocations: it takes memory at the address of its last one, on purpose
  * (others that it is given are held until that one comes), registers it or not, reads into it
@@ -10,7 +10,7 @@
  * those beside them, and frees it; sometimes with the registration left behind. A library that
  * takes the new memory for the old one lets the bytes go where nobody looks, and what was
  * there before is found. Registering memory whose address was registered in an earlier life is
- * no error.
+ * no error. --vmm: memory of cuMemCreate, mapped at one address again and again.
  *
  * Then --most times (2): 90 % of the GPU's free memory is taken, read into, freed, taken again at
  * once, which must work, and read into.
@@ -34,6 +34,7 @@
 #define M (1024 * K)
 #define FILE_SIZE (16 * M)
 #define GUARD 64		/* bytes looked at on both sides of a request */
+#define ROOM (4 * M)		/* the largest size, in whole 2 MiB */
 #define TRIES 6			/* allocations until the old address comes */
 #define MAX_THREADS 64
 #define MAX_LEFT 4096
@@ -51,12 +52,14 @@ struct user {
 	CUdeviceptr last;	/* where the last life was */
 	size_t last_size;
 	bool left;		/* its registration was left behind */
+	CUdeviceptr room;	/* --vmm: addresses for the largest memory */
 };
 
 static struct {
 	const char *dir;
 	double seconds;
 	unsigned int threads, most;
+	bool vmm;
 	uint64_t seed;
 	char path[4096];
 	unsigned char *file;
@@ -144,6 +147,45 @@ static void read_some(struct user *u, CUdeviceptr mem, size_t size)
 
 /* -- lives -- */
 
+static void cuda(CUresult r, const char *what)
+{
+	const char *name = "?";
+
+	if (r == CUDA_SUCCESS)
+		return;
+	cuGetErrorName(r, &name);
+	t_die("%s: %s", what, name);
+}
+
+/* Other memory at the thread's one address; the mapping alone keeps it. */
+static CUdeviceptr map_memory(struct user *u, size_t size)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+		.allocFlags = { .gpuDirectRDMACapable = 1 },
+	};
+	const CUmemAccessDesc desc = { prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemGenericAllocationHandle h;
+
+	if (!u->room)
+		cuda(cuMemAddressReserve(&u->room, ROOM, 0, 0, 0), "cuMemAddressReserve");
+	cuda(cuMemCreate(&h, size, &prop, 0), "cuMemCreate");
+	cuda(cuMemMap(u->room, size, 0, h, 0), "cuMemMap");
+	cuda(cuMemSetAccess(u->room, size, &desc, 1), "cuMemSetAccess");
+	cuda(cuMemRelease(h), "cuMemRelease");
+	return u->room;
+}
+
+static void give_back(CUdeviceptr mem, size_t size)
+{
+	if (all.vmm)
+		cuda(cuMemUnmap(mem, size), "cuMemUnmap");
+	else
+		t_gpu_free(mem);
+}
+
 /* Memory of the last life's address and size; others are taken and given back meanwhile. */
 static CUdeviceptr take_again(struct user *u, size_t size)
 {
@@ -182,7 +224,12 @@ static void live(struct user *u)
 	unsigned int n = 1 + below(u, 4);
 	CUdeviceptr mem;
 
-	mem = u->last && size == u->last_size ? take_again(u, size) : t_gpu_alloc(size);
+	if (all.vmm) {
+		size = (size + 2 * M - 1) & ~(2 * M - 1);
+		mem = map_memory(u, size);
+	} else {
+		mem = u->last && size == u->last_size ? take_again(u, size) : t_gpu_alloc(size);
+	}
 	if (mem == u->last)
 		atomic_fetch_add(&all.again, 1);
 	/* before a registration, too: then the old one is all that the library knows */
@@ -196,7 +243,7 @@ static void live(struct user *u)
 		ok(cuFileBufDeregister((void *)(uintptr_t)mem), "cuFileBufDeregister", mem, size);
 	if (kind == LEFT)
 		note_left(mem);
-	t_gpu_free(mem);
+	give_back(mem, size);
 	u->last = mem;
 	u->last_size = size;
 	u->left = kind == LEFT;
@@ -319,6 +366,8 @@ static void run(void)
 	for (i = 0; i < all.most; i++)
 		take_and_free(&u[0], i);
 	for (i = 0; i < all.threads; i++) {
+		if (u[i].room)
+			cuda(cuMemAddressFree(u[i].room, ROOM), "cuMemAddressFree");
 		free(u[i].got);
 		free(u[i].want);
 	}
@@ -327,7 +376,8 @@ static void run(void)
 
 static void __attribute__((noreturn)) usage(void)
 {
-	fputs("usage: cufile_reuse --dir D [--seconds N] [--threads N] [--seed N] [--most N]\n", stderr);
+	fputs("usage: cufile_reuse --dir D [--seconds N] [--threads N] [--seed N] [--most N] [--vmm]\n",
+	      stderr);
 	exit(2);
 }
 
@@ -335,7 +385,7 @@ int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
 		{ "dir", 1, 0, 'd' }, { "seconds", 1, 0, 'n' }, { "threads", 1, 0, 't' },
-		{ "seed", 1, 0, 's' }, { "most", 1, 0, 'm' }, { 0 },
+		{ "seed", 1, 0, 's' }, { "most", 1, 0, 'm' }, { "vmm", 0, 0, 'v' }, { 0 },
 	};
 	int o, i;
 
@@ -346,6 +396,7 @@ int main(int argc, char **argv)
 		case 't': all.threads = strtoul(optarg, NULL, 0); break;
 		case 's': all.seed = strtoull(optarg, NULL, 0); break;
 		case 'm': all.most = strtoul(optarg, NULL, 0); break;
+		case 'v': all.vmm = true; break;
 		default: usage();
 		}
 	}
