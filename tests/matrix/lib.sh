@@ -58,7 +58,8 @@ m_fs() {
 	shift 2
 	case $type in
 	ext4)
-		mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=1 -J size=8 "$@" "$dev" 256M
+		# of so small a one the blocks would have 1 KiB
+		mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=1 -b 4096 -J size=8 "$@" "$dev" 256M
 		M_OPTS=noinit_itable${M_OPTS:+,$M_OPTS}
 		;;
 	xfs) mkfs.xfs -q -f -K "$@" "$dev" ;;

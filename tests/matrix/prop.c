@@ -140,6 +140,10 @@ static void punch(struct prop *p)
 	if (!p->end)
 		return;
 	n = range(p, &off, 128 * KB);
+	if (p->device) {
+		off &= ~(T_BLOCK - 1L);
+		n = (n + T_BLOCK - 1) & ~(T_BLOCK - 1UL);
+	}
 	snprintf(p->doing, sizeof(p->doing), "a hole of %zu at %lld", n, (long long)off);
 	if (fallocate(p->plain, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, n))
 		bad(p, "%s", strerror(errno));

@@ -130,7 +130,7 @@ void file_open(struct prop *p);
 void file_begin(struct prop *p);
 /* Compares [from, to) and the size, by O_DIRECT or the page cache. */
 void file_check(struct prop *p, off_t from, off_t to);
-/* All of it, with nothing cached. */
+/* All of it, with none of its pages cached; below, on_again() of the cell sees to that. */
 void file_check_cold(struct prop *p);
 void file_digest(const struct prop *p, const char *path);
 /* Bytes that were nowhere yet. */

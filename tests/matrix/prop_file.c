@@ -228,9 +228,6 @@ void file_check(struct prop *p, off_t from, off_t to)
 
 void file_check_cold(struct prop *p)
 {
-	/* of a machine that others use only the file's own pages are dropped */
-	FILE *f = getenv("OPENGDS_OUT") ? fopen("/proc/sys/vm/drop_caches", "we") : NULL;
-
 	if (p->map && munmap(p->map, LIMIT))
 		bad(p, "munmap: %s", strerror(errno));
 	p->map = NULL;
@@ -239,8 +236,6 @@ void file_check_cold(struct prop *p)
 	if (p->device && ioctl(p->plain, BLKFLSBUF))
 		bad(p, "BLKFLSBUF: %s", strerror(errno));
 	posix_fadvise(p->plain, 0, 0, POSIX_FADV_DONTNEED);
-	if (f && (fputs("3\n", f) < 0 || fclose(f)))
-		t_die("/proc/sys/vm/drop_caches: %s", strerror(errno));
 	check_size(p);
 	compare(p, p->plain, 0, p->end, "read again");
 }

@@ -333,7 +333,7 @@ static void was_planned(struct prop *p, const struct request *r, const struct og
 	if (plan->error && (r->got >= 0 || r->err != plan->error))
 		bad(p, "planned is a refusal (%s), and it returned %zd, errno %d",
 		    ogds_reason_id(plan->reason), r->got, r->err);
-	if (plan->error || r->got < 0 || ogds_last_io(&rep) || rep.retried)
+	if (plan->error || r->got < 0 || r->touched || ogds_last_io(&rep) || rep.retried)
 		return;
 	if (rep.whole_direct != plan->whole_direct)
 		bad(p, "planned are %llu direct bytes, it moved %llu so",
@@ -356,9 +356,9 @@ void io_do(struct prop *p, struct request *r)
 	was_planned(p, r, &plan);
 	if (r->got >= 0 || r->touched)
 		expect_gpu(p, r);
-	if (r->write && r->got >= 0)
-		model_wrote(p, r->off, p->gpu_want + r->target, r->size);
-	else if (r->write && r->touched)
+	if (r->write && r->got > 0)
+		model_wrote(p, r->off, p->gpu_want + r->target, r->got);
+	if (r->write && r->touched)
 		settle_file(p, r);
 	io_check_gpu(p, r);
 	if (r->write)
