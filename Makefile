@@ -93,6 +93,8 @@ check-memcheck: setup
 
 check-matrix: setup
 	@tests/matrix/run
+	@tests/matrix/powercut
+	@tests/run ublk
 
 check-mutants: setup
 	@tests/run-mutants
