@@ -3,7 +3,7 @@
 # kernels: 6.12 7 debug
 # time: 60
 # long-only: make check-matrix has it; make check is short
-# expect-log: (EXT4-fs (error|warning)|JBD2|Buffer I.O error|I.O error, dev ublk)
+# expect-log: (EXT4-fs|JBD2|Aborting journal|Buffer I.O error|I.O error).*ublkb
 # Guards what goes through cuFile to a drive that is none on PCI and has bad habits (matrix_ublk):
 # its errors are reported as such and nothing beside them is wrong; and when its power goes, what
 # was fsynced is there afterwards. With a drive that lies about flushes it must not be. Fails on a

@@ -182,7 +182,7 @@ static bool one_of(const struct state *s, const unsigned char *got, uint64_t at,
 static unsigned int compare(const struct state *s, const char *path, const unsigned char *got,
 			    uint64_t size)
 {
-	uint64_t least = UINT64_MAX, most = 0, at;
+	uint64_t least = UINT64_MAX, most = 0, at, i;
 	const struct state *o;
 	unsigned int bad = 0;
 	size_t len;
@@ -202,10 +202,11 @@ static unsigned int compare(const struct state *s, const char *path, const unsig
 			continue;
 		if (bad++ >= SHOWN)
 			continue;
-		printf("BAD %s: sector at %" PRIu64 " begins with %02x%02x%02x%02x, expected "
-		       "%02x%02x%02x%02x (step %u)%s\n", path, at, got[at], got[at + 1],
-		       got[at + 2], got[at + 3], s->data[at], s->data[at + 1], s->data[at + 2],
-		       s->data[at + 3], s->step, s->older ? " or that of an older step" : "");
+		for (i = at; got[i] == s->data[i]; i++)
+			;
+		printf("BAD %s: sector at %" PRIu64 ": byte %" PRIu64 " is %02x, expected %02x "
+		       "(step %u)%s\n", path, at, i, got[i], s->data[i], s->step,
+		       s->older ? ", or all of it from an older step" : "");
 	}
 	return bad;
 }

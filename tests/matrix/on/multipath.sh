@@ -13,7 +13,7 @@ on_needs() {
 on_up() {
 	local dev
 	dev=$(m_drive 0)
-	[ "$(find /sys/class/nvme/ -name 'nvme*' | wc -l)" = 2 ] || t_fail "not two controllers"
+	[ "$(find /sys/class/nvme/ -mindepth 1 | wc -l)" = 2 ] || t_fail "not two controllers"
 	if [ "$1" = dev ]; then
 		m_file=$dev
 	else

@@ -15,7 +15,8 @@ on_up() {
 	late) opt=(--hold 3000 --short 5) ;;
 	cache) opt=(--cache --hold 1000) ;;
 	esac
-	matrix_ublk --size 512M --seed "${seed:-1}" "${opt[@]}" >"$t_tmp/ublk" 2>&1 &
+	"$t_top/build/host/tests/matrix/ublk/matrix_ublk" --size 512M --seed "${seed:-1}" \
+		"${opt[@]}" >"$t_tmp/ublk" 2>&1 &
 	ublk_pid=$!
 	t_wait 20 grep -q '^ready ' "$t_tmp/ublk" || t_fail "matrix_ublk: $(<"$t_tmp/ublk")"
 	dev=$(sed -n 's/^ready //p' "$t_tmp/ublk")

@@ -68,6 +68,7 @@ struct ublk {
 	int ctrl, dev;
 	struct io_uring ring, ctrl_ring;
 	const struct ublksrv_io_desc *desc;
+	size_t desc_len;
 	char *buf;			/* DEPTH times MOST */
 	char *now;			/* what a read gives */
 	char *safe;			/* --cache: what a flush has covered */
@@ -316,7 +317,6 @@ static void add(struct ublk *u)
 		},
 	};
 	char path[32];
-	size_t len = DEPTH * sizeof(struct ublksrv_io_desc);
 	int r;
 
 	u->ctrl = open("/dev/ublk-control", O_RDWR | O_CLOEXEC);
@@ -339,8 +339,8 @@ static void add(struct ublk *u)
 		usleep(20000);
 	if (u->dev < 0)
 		t_die("%s: %s", path, strerror(errno));
-	len = (len + PAGE - 1) / PAGE * PAGE;
-	u->desc = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_POPULATE, u->dev,
+	u->desc_len = (DEPTH * sizeof(*u->desc) + PAGE - 1) / PAGE * PAGE;
+	u->desc = mmap(NULL, u->desc_len, PROT_READ, MAP_SHARED | MAP_POPULATE, u->dev,
 		       UBLKSRV_CMD_BUF_OFFSET);
 	if (u->desc == MAP_FAILED)
 		t_die("%s: mmap: %s", path, strerror(errno));
@@ -399,7 +399,9 @@ static void run(struct ublk *u)
 	obey(u, &set);
 	control(u, ADMIN(STOP_DEV), NULL, 0, 0);
 	pthread_join(thread, NULL);
+	/* the deletion waits until nobody has the device, and a mapping counts */
 	io_uring_queue_exit(&u->ring);
+	munmap((void *)u->desc, u->desc_len);
 	close(u->dev);
 	r = control(u, ADMIN(DEL_DEV), NULL, 0, 0);
 	if (r)
