@@ -141,8 +141,9 @@ static void probe_piece(const struct request *rq, unsigned int route, int64_t of
 		PROBE6(cufio_gds_unaligned_write, fd, off, size, at, n, gpu_id);
 }
 
-void pieces_note(struct request *rq, unsigned int route, int64_t off, uint64_t size, uint64_t va,
-		 ssize_t r, uint64_t n, unsigned int reason)
+/* Each request comes here: no call. */
+static inline void note(struct request *rq, unsigned int route, int64_t off, uint64_t size,
+			uint64_t va, ssize_t r, uint64_t n, unsigned int reason)
 {
 	struct facts_nvfs v;
 
@@ -153,6 +154,12 @@ void pieces_note(struct request *rq, unsigned int route, int64_t off, uint64_t s
 	nvfs_version(&v);
 	if (v.ours)
 		rq->rep->witnessed += n;
+}
+
+void pieces_note(struct request *rq, unsigned int route, int64_t off, uint64_t size, uint64_t va,
+		 ssize_t r, uint64_t n, unsigned int reason)
+{
+	note(rq, route, off, size, va, r, n, reason);
 }
 
 /* Bytes that one route did of a piece, from `done` on; *err: 0, or how it ended. */
@@ -173,7 +180,7 @@ static uint64_t run_route(struct request *rq, unsigned int route, const struct o
 		rq->spent->ns[route] += ns;
 		rq->spent->failed |= (unsigned int)(r < 0) << route;
 	}
-	pieces_note(rq, route, q->file_off + done, size, va + done, r, n, reason);
+	note(rq, route, q->file_off + done, size, va + done, r, n, reason);
 	*err = r < 0 ? r : 0;
 	return n;
 }

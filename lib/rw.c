@@ -55,7 +55,7 @@ static int check_allocation(const struct request *rq, uint64_t va, size_t size)
 }
 
 /* The memory at base is still what was registered, so mem is known. */
-static bool as_registered(struct request *rq, uint64_t base)
+static inline bool as_registered(struct request *rq, uint64_t base)
 {
 	uint64_t id;
 
@@ -67,7 +67,7 @@ static bool as_registered(struct request *rq, uint64_t base)
 }
 
 /* Fills dev, primary of GPU memory. 0 or an error. */
-static int find_device(struct request *rq)
+static inline int find_device(struct request *rq)
 {
 	int r;
 
