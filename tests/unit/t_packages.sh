@@ -32,7 +32,7 @@ for f in debian/*.install; do
 	done <"$f"
 done
 # debian/rules divides these
-sed -n 's#^usr/share/man/man3/.*#& opengds-dev#p; s#^usr/share/man/man5/.*#& opengds-libcufile0#p' \
+sed -n 's#^usr/share/man/man3/.*#& opengds-dev#p; s#^usr/share/man/man[57]/.*#& opengds-libcufile0#p' \
 	"$tmp/files" >>"$tmp/owned"
 sort -u "$tmp/owned" -o "$tmp/owned"
 while IFS= read -r f; do
