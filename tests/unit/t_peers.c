@@ -204,20 +204,19 @@ static char *again(char *p, size_t size)
 }
 
 /*
- * Freed while it was registered, and the address given out again: the entry would lead to the old
- * memory, and the driver takes no second one.
+ * Other memory comes to the address of what is registered: the entry would lead to the old memory,
+ * and the driver takes no second one. other() puts it there, and returns where.
  */
-static void t_reused(void **state)
+static void other_memory(char *p, char *(*other)(char *p, size_t size))
 {
 	const size_t size = 2 * MIB;
-	char *p = fake_gpu(size);
 	CUfileHandle_t fh;
 	int fd, i;
 
 	fh = fake_register(fake_file("f", size, 3), O_RDWR, &fd);
 	OK(cuFileBufRegister(p, size / 2, 0));
 	for (i = 0; i < 3; i++) {
-		p = again(p, size);
+		assert_ptr_equal(other(p, size), p);
 		/* another part of it: the old registration is still there */
 		OK(cuFileBufRegister(p + 65536 * (i + 1), size - 65536 * (i + 1), 0));
 		assert_int_equal(listed(), 1);
@@ -229,8 +228,16 @@ static void t_reused(void **state)
 	for (i = 0; i < 3; i++)
 		OK(cuFileBufDeregister(p + 65536 * (i + 1)));
 	assert_int_equal(atomic_load(&rm_fake.dups), 0);
-	fake_gpu_free(p);
 	close(fd);
+}
+
+/* Freed while it was registered, and the address given out again. */
+static void t_reused(void **state)
+{
+	char *p = fake_gpu(2 * MIB);
+
+	other_memory(p, again);
+	fake_gpu_free(p);
 }
 
 /* Memory of cuMemCreate has no IPC handle: it is listed by a descriptor. */
@@ -264,31 +271,20 @@ static void t_exported(void **state)
 	close(fd);
 }
 
+static char *mapped_again(char *p, size_t size)
+{
+	assert_int_equal(cuMemUnmap((uintptr_t)p, size), 0);
+	vmm_map((uintptr_t)p, size, FD);
+	return p;
+}
+
 /* Unmapped while it was registered, and other memory mapped at its address. */
 static void t_exported_again(void **state)
 {
-	const size_t size = 2 * MIB;
-	char *p = vmm_new(size, FD);
-	CUfileHandle_t fh;
-	int fd, i;
+	char *p = vmm_new(2 * MIB, FD);
 
-	fh = fake_register(fake_file("f", size, 9), O_RDWR, &fd);
-	OK(cuFileBufRegister(p, size / 2, 0));
-	for (i = 0; i < 3; i++) {
-		assert_int_equal(cuMemUnmap((uintptr_t)p, size), 0);
-		vmm_map((uintptr_t)p, size, FD);
-		OK(cuFileBufRegister(p + 65536 * (i + 1), size - 65536 * (i + 1), 0));
-		assert_int_equal(listed(), 1);
-		assert_int_equal(atomic_load(&rm_fake.dups), i + 2);
-	}
-	OK(cuFileBufRegister(p, size, 0));
-	read_by(fh, fd, p, size, OGDS_ROUTE_NVFS);
-	OK(cuFileBufDeregister(p));
-	for (i = 0; i < 3; i++)
-		OK(cuFileBufDeregister(p + 65536 * (i + 1)));
-	assert_int_equal(atomic_load(&rm_fake.dups), 0);
-	vmm_free(p, size);
-	close(fd);
+	other_memory(p, mapped_again);
+	vmm_free(p, 2 * MIB);
 }
 
 /*
