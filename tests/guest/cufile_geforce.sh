@@ -9,8 +9,9 @@
 # that was not direct, or (strict) of one that failed. With it on, hello_gds and gdsio go direct by
 # the three-part proof, gdsio with memory of cuMemCreate, too. What is registered twice is one
 # entry. Then memory that is freed while registered and taken again at its address, by two
-# processes at once, and processes that are killed. Fails when a byte goes another way or is wrong,
-# when a refusal has no next step, or when a pin, a name of memory or a page of the card stays.
+# processes at once (one by cuMemCreate), and processes that are killed. Fails when a byte goes
+# another way or is wrong, when a refusal has no next step, or when a pin, a name of memory or a
+# page of the card stays.
 . "$(dirname "$0")/lib.sh"
 
 t_hook_there || t_skip "no hooked nvme driver for kernel $OPENGDS_KERNEL"
@@ -117,7 +118,9 @@ nothing_stays "registered twice"
 
 for i in 1 2; do
 	mkdir -p /mnt/$i
-	cufile_reuse --dir /mnt/$i --threads 3 --seconds 4 --seed $((seed + i)) \
+	kind=()
+	[ $i = 1 ] || kind=(--vmm)
+	cufile_reuse --dir /mnt/$i --threads 3 --seconds 4 --seed $((seed + i)) "${kind[@]}" \
 		>"$t_tmp/reuse.$i" 2>&1 &
 	pids[i]=$!
 done
