@@ -94,6 +94,19 @@ static int real_hole(int fd, off_t off, size_t size)
 	return at < off + (off_t)size;
 }
 
+static int64_t real_mount_id(int fd)
+{
+#ifdef STATX_MNT_ID
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st))
+		return -errno;
+	if (st.stx_mask & STATX_MNT_ID)
+		return st.stx_mnt_id;
+#endif
+	return -ENOSYS;
+}
+
 static int real_fileattr(int fd, unsigned int *flags)
 {
 	int value;
@@ -295,6 +308,7 @@ const struct os_ops os_real = {
 	.thread = real_thread,
 	.sleep_on = real_sleep_on,
 	.wake = real_wake,
+	.mount_id = real_mount_id,
 	.mount_ns = real_mount_ns,
 	.mounts_changed = real_mounts_changed,
 };

@@ -93,6 +93,8 @@ struct os_ops {
 	 */
 	void (*sleep_on)(atomic_uint *word, unsigned int seen);
 	void (*wake)(atomic_uint *word, unsigned int n);
+	/* number of the mount that an open file was reached by, as in mountinfo */
+	int64_t (*mount_id)(int fd);
 	/* number of this process's mount namespace; 0: not known */
 	uint64_t (*mount_ns)(void);
 	/* fd: mountinfo. True: the table changed since it was opened, or nobody can tell. */
