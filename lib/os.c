@@ -84,14 +84,15 @@ static int64_t real_size(int fd, const struct stat *st)
 	return ioctl(fd, BLKGETSIZE64, &bytes) ? -errno : (int64_t)bytes;
 }
 
-/* One lseek: SEEK_HOLE finds the end of the file when there is none before. */
+/* SEEK_HOLE finds the end of the file when there is none before: that is no hole. */
 static int real_hole(int fd, off_t off, size_t size)
 {
 	off_t at = lseek(fd, off, SEEK_HOLE);
+	struct stat st;
 
-	if (at < 0)
+	if (at < 0 || fstat(fd, &st))
 		return -errno;
-	return at < off + (off_t)size;
+	return at < off + (off_t)size && at < st.st_size;
 }
 
 static int64_t real_mount_id(int fd)
