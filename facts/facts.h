@@ -34,11 +34,14 @@ struct facts_mount {
 
 /*
  * The file system with device number major:minor (st_dev of its files); mounted several
- * times, the last one. -EOVERFLOW: more options than fit. btrfs shows its files under device
- * numbers that the table has not: -ENOENT.
+ * times, the last one. -EOVERFLOW: more options than fit. btrfs, and overlayfs on several file
+ * systems, show files under device numbers that the table has not: -ENOENT.
  */
 int facts_mount_find(const char *root, unsigned int major, unsigned int minor,
 		     struct facts_mount *out);
+
+/* The same by the number of the mount, which statx tells of any file (stx_mnt_id). */
+int facts_mount_by_id(const char *root, int64_t id, struct facts_mount *out);
 
 /* Calls `each` with every mount, oldest first, until it returns other than 0; returns that. */
 int facts_mounts(const char *root, int (*each)(void *arg, const struct facts_mount *m), void *arg);

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "facts.h"
@@ -77,21 +78,36 @@ static int add_options(char *to, size_t len, const char *list)
 	return 0;
 }
 
-/* 0: *out is filled; 1: it is another device's; -EPROTO, -EOVERFLOW */
-static int parse(char *line, const unsigned int *want, struct facts_mount *out)
+/* Which line: the mount's own number, or if that is negative the device's. */
+struct want {
+	int64_t id;
+	unsigned int major, minor;
+};
+
+static bool wanted(const struct want *w, int64_t id, unsigned int major, unsigned int minor)
 {
-	char *f[6], *fs, *source, *super, *sep;
+	if (w->id >= 0)
+		return id == w->id;
+	return major == w->major && minor == w->minor;
+}
+
+/* 0: *out is filled; 1: it is another one's; -EPROTO, -EOVERFLOW */
+static int parse(char *line, const struct want *want, struct facts_mount *out)
+{
+	char *f[6], *fs, *source, *super, *sep, *rest;
 	unsigned int a, b, i;
 	int end = 0, ret;
+	int64_t id;
 
 	for (i = 0; i < 6; i++) {
 		f[i] = field(&line);
 		if (!f[i])
 			return -EPROTO;
 	}
-	if (sscanf(f[2], "%u:%u%n", &a, &b, &end) != 2 || f[2][end])
+	id = strtoll(f[0], &rest, 10);
+	if (*rest || sscanf(f[2], "%u:%u%n", &a, &b, &end) != 2 || f[2][end])
 		return -EPROTO;
-	if (want && (a != want[0] || b != want[1]))
+	if (want && !wanted(want, id, a, b))
 		return 1;
 	do
 		sep = field(&line);
@@ -122,15 +138,15 @@ static int parse(char *line, const unsigned int *want, struct facts_mount *out)
 }
 
 struct search {
-	const unsigned int *want;
+	const struct want *want;
 	struct facts_mount *out;
-	int ret;	/* of the last line of the device */
+	int ret;	/* of the last line that is wanted */
 	int (*each)(void *arg, const struct facts_mount *m);
 	void *arg;
 };
 
-/* The last line of the device is what a look-up by path would find. */
-static int of_device(void *arg, char *line)
+/* The last line of a device is what a look-up by path would find. */
+static int of_wanted(void *arg, char *line)
 {
 	struct search *s = arg;
 	int one = parse(line, s->want, s->out);
@@ -140,20 +156,37 @@ static int of_device(void *arg, char *line)
 	return one == -EPROTO ? one : 0;
 }
 
-int facts_mount_find(const char *root, unsigned int major, unsigned int minor,
-		     struct facts_mount *out)
+static int find(const char *root, const struct want *want, struct facts_mount *out)
 {
-	const unsigned int want[2] = { major, minor };
 	struct search s = { .want = want, .out = out, .ret = -ENOENT };
 	int ret;
 
 	memset(out, 0, sizeof(*out));
-	ret = facts_lines(root, "proc/self/mountinfo", of_device, &s);
+	ret = facts_lines(root, "proc/self/mountinfo", of_wanted, &s);
 	if (!ret)
 		ret = s.ret;
 	if (ret)
 		memset(out, 0, sizeof(*out));
 	return ret;
+}
+
+int facts_mount_find(const char *root, unsigned int major, unsigned int minor,
+		     struct facts_mount *out)
+{
+	const struct want want = { .id = -1, .major = major, .minor = minor };
+
+	return find(root, &want, out);
+}
+
+int facts_mount_by_id(const char *root, int64_t id, struct facts_mount *out)
+{
+	const struct want want = { .id = id };
+
+	if (id < 0) {
+		memset(out, 0, sizeof(*out));
+		return -ENOENT;
+	}
+	return find(root, &want, out);
 }
 
 static int of_any(void *arg, char *line)

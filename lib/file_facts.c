@@ -113,7 +113,7 @@ unsigned int file_facts(const struct file *f, bool pages)
 
 	if (S_ISBLK(f->st.st_mode))
 		return device_facts(f, pages);
-	fs_cache_find(f->st.st_dev, &fs);
+	fs_cache_find(f->st.st_dev, f->user_fd, &fs);
 	if (fs.mount_err)
 		return REASON_FS_UNKNOWN;
 	r = fs_facts(&fs.mount);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* fs_cache.c - file systems that were looked at. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -81,7 +82,7 @@ static void keep(dev_t dev, const struct fs_facts *facts)
 	cache.kept[i].facts = *facts;
 }
 
-void fs_cache_find(dev_t dev, struct fs_facts *out)
+void fs_cache_find(dev_t dev, int fd, struct fs_facts *out)
 {
 	unsigned int i;
 	bool watched;
@@ -106,6 +107,9 @@ void fs_cache_find(dev_t dev, struct fs_facts *out)
 	/* what is not in the table may be there next time, by a way that is not told of */
 	if (watched && !out->mount_err)
 		keep(dev, out);
+	/* nor does the table tell what becomes of a number that it has not */
+	if (out->mount_err == -ENOENT && fd >= 0)
+		out->mount_err = facts_mount_by_id(os_root, os->mount_id(fd), &out->mount);
 out:
 	pthread_mutex_unlock(&cache.lock);
 }

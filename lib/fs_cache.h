@@ -23,8 +23,11 @@ struct fs_facts {
 	struct facts_block block;
 };
 
-/* Of the file system with this st_dev. Any thread inside driver_enter(). */
-void fs_cache_find(dev_t dev, struct fs_facts *out);
+/*
+ * Of the file system with this st_dev; fd: a file there, for numbers that the table has not
+ * (btrfs), or -1. Any thread inside driver_enter().
+ */
+void fs_cache_find(dev_t dev, int fd, struct fs_facts *out);
 
 /* How often the mount table was read, for tests. */
 unsigned long fs_cache_reads(void);

@@ -84,14 +84,28 @@ static int64_t real_size(int fd, const struct stat *st)
 	return ioctl(fd, BLKGETSIZE64, &bytes) ? -errno : (int64_t)bytes;
 }
 
-/* One lseek: SEEK_HOLE finds the end of the file when there is none before. */
+/* SEEK_HOLE finds the end of the file when there is none before: that is no hole. */
 static int real_hole(int fd, off_t off, size_t size)
 {
 	off_t at = lseek(fd, off, SEEK_HOLE);
+	struct stat st;
 
-	if (at < 0)
+	if (at < 0 || fstat(fd, &st))
 		return -errno;
-	return at < off + (off_t)size;
+	return at < off + (off_t)size && at < st.st_size;
+}
+
+static int64_t real_mount_id(int fd)
+{
+#ifdef STATX_MNT_ID
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st))
+		return -errno;
+	if (st.stx_mask & STATX_MNT_ID)
+		return st.stx_mnt_id;
+#endif
+	return -ENOSYS;
 }
 
 static int real_fileattr(int fd, unsigned int *flags)
@@ -295,6 +309,7 @@ const struct os_ops os_real = {
 	.thread = real_thread,
 	.sleep_on = real_sleep_on,
 	.wake = real_wake,
+	.mount_id = real_mount_id,
 	.mount_ns = real_mount_ns,
 	.mounts_changed = real_mounts_changed,
 };

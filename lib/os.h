@@ -44,7 +44,7 @@ struct os_ops {
 	int (*statx)(int fd, struct statx *st);
 	int64_t (*size)(int fd, const struct stat *st);	/* of a file or block device */
 	int (*fileattr)(int fd, unsigned int *flags);	/* FS_IOC_GETFLAGS */
-	/* 1: part of these bytes of a file is a hole, 0: none; moves the file's offset */
+	/* 1: part of these bytes is a hole inside the file, 0: none; moves the file's offset */
 	int (*hole)(int fd, off_t off, size_t size);
 	ssize_t (*pread)(int fd, void *buf, size_t size, off_t off);
 	ssize_t (*pwrite)(int fd, const void *buf, size_t size, off_t off);
@@ -93,6 +93,8 @@ struct os_ops {
 	 */
 	void (*sleep_on)(atomic_uint *word, unsigned int seen);
 	void (*wake)(atomic_uint *word, unsigned int n);
+	/* number of the mount that an open file was reached by, as in mountinfo */
+	int64_t (*mount_id)(int fd);
 	/* number of this process's mount namespace; 0: not known */
 	uint64_t (*mount_ns)(void);
 	/* fd: mountinfo. True: the table changed since it was opened, or nobody can tell. */

@@ -19,6 +19,15 @@
 /* More than a request of the module has: one that failed lies in as many bytes. */
 #define STEP ((uint64_t)NVFS_MAX_SHADOW_SIZE)
 
+/* Does a whole block of these lie in a hole, or a part of one? A drive reads no less. */
+static bool in_hole(const struct request *rq, int64_t off, uint64_t size)
+{
+	int64_t from = off / PLAN_BLOCK * PLAN_BLOCK;
+	int64_t to = (off + size + PLAN_BLOCK - 1) / PLAN_BLOCK * PLAN_BLOCK;
+
+	return os->hole(rq->file->nvfs.fd, from, to - from) == 1;
+}
+
 /* Why a direct piece failed at off, of `size` bytes: known causes by their own name. */
 static unsigned int why_failed(struct request *rq, const struct ogds_piece *q, int64_t off,
 			       uint64_t size, int err)
@@ -34,7 +43,7 @@ static unsigned int why_failed(struct request *rq, const struct ogds_piece *q, i
 		break;
 	case -ENOTBLK:
 		/* a name only: the CPU reads it again whatever it was */
-		if (rq->op == OGDS_OP_READ && os->hole(rq->file->nvfs.fd, off, size) == 1)
+		if (rq->op == OGDS_OP_READ && in_hole(rq, off, size))
 			return REASON_HOLE;
 		return REASON_FS_CPU;
 	case -EOPNOTSUPP:

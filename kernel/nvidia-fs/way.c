@@ -34,8 +34,6 @@
 #define file_kattr fileattr
 #endif
 
-#define NVFS_INODE_MAX 65536		/* bytes; ext4's inodes have a block at most */
-
 static const char * const nvfs_direct_fs[] = { "ext4", "xfs" };
 
 /* Of the nvme driver, or something else that hangs below a PCI function? */
@@ -109,17 +107,24 @@ static const char *nvfs_why_file(const struct kstat *st)
  * Asking statx costs a small request a tenth of its time, and for ext4 the answer hangs on what
  * can be looked at: encrypted, verity and DAX are flags of the inode; journalled files have
  * address space operations of their own (ext4_set_aops(), also when it changes on an open
- * file); inline data is shorter than an inode. So for a longer file without these flags one
- * answer holds for all with the same operations. The operations of which statx said so last,
- * or NULL. No lock: one word.
+ * file); inline data is a flag of the file. Its size says nothing of that: one that has grown
+ * out of its inode has its data there until it is written back. So for a file without these
+ * flags one answer holds for all with the same operations. The operations of which statx said
+ * so last, or NULL. No lock: one word.
  */
 static const struct address_space_operations *nvfs_ext4_direct;
 
-static bool nvfs_ext4_plain(const struct inode *inode)
+static bool nvfs_ext4_plain(struct file *file)
 {
-	return S_ISREG(inode->i_mode) && !strcmp(inode->i_sb->s_type->name, "ext4") &&
-	       !(inode->i_flags & (S_ENCRYPTED | S_VERITY | S_DAX)) &&
-	       i_size_read(inode) > NVFS_INODE_MAX;
+	const struct inode *inode = file_inode(file);
+	struct file_kattr fa = {};
+
+	if (!S_ISREG(inode->i_mode) || strcmp(inode->i_sb->s_type->name, "ext4") ||
+	    (inode->i_flags & (S_ENCRYPTED | S_VERITY | S_DAX)) || !inode->i_op->fileattr_get)
+		return false;
+	/* the flag is set when the first byte goes there, and gone when the last one has left */
+	return !inode->i_op->fileattr_get(file_dentry(file), &fa) &&
+	       !(fa.flags & FS_INLINE_DATA_FL);
 }
 
 /* Why the CPU has to move this file's bytes, or NULL. -errno in *err: it cannot either. */
@@ -129,7 +134,7 @@ static const char *nvfs_why_cpu(struct nvfs_req *rq, int *err)
 	struct inode *inode = file_inode(file);
 	const struct address_space_operations *ops = READ_ONCE(inode->i_mapping->a_ops);
 	const char *fs = inode->i_sb->s_type->name, *why;
-	bool plain = nvfs_ext4_plain(inode);
+	bool plain = nvfs_ext4_plain(file);
 	struct kstat st;
 
 	*err = 0;

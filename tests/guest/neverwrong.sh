@@ -74,6 +74,15 @@ printf 'inline' >/mnt/f
 sync
 t_right "ext4: inline data, read" 6 read /mnt/f 4K
 t_right "ext4: inline data, write" any write /mnt/f
+# it has grown out of its inode, and its data is there until it is written back
+printf 'inline' >/mnt/grown
+sync
+head -c $size /dev/zero >>/mnt/grown
+for way in read write; do
+	t_expect "ext4: grown out of its inode, $way, direct only" EOPNOTSUPP "see dmesg" \
+		nvfs_try $way --file /mnt/grown --direct-only
+done
+t_right "ext4: grown out of its inode, read" none read /mnt/grown
 t_umount /mnt
 
 # the mark has no meaning beside delayed allocation

@@ -268,6 +268,18 @@ static void first_reads(struct prop *p)
 	}
 }
 
+/* Whole blocks while it is still so: of a small file no read has any. */
+static void first_write(struct prop *p)
+{
+	struct request r;
+
+	io_pick(p, &r, true);
+	r.off = 0;
+	r.size = 2 * T_BLOCK;
+	r.target = 2 * GUARD;
+	io_do(p, &r);
+}
+
 static unsigned int pick_op(struct prop *p)
 {
 	unsigned int i, sum = 0, at;
@@ -288,6 +300,8 @@ static void run(struct prop *p, const char *self)
 	for (i = 0; i < OPS; i++)
 		if (lacked(p, i))
 			p->ops &= ~(1u << i);
+	if (p->ops & 1u << OP_WRITE)
+		first_write(p);
 	/* each at least once, in any order, and then a new look at what the file is by now */
 	for (i = 0; i < OPS; i++)
 		if (p->ops & 1u << i) {

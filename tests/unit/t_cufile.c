@@ -23,6 +23,7 @@
 #include "cufile_fake.h"
 #include "gpu.h"
 #include "opengds.h"
+#include "os.h"
 
 #define MIB (1024 * 1024)
 #define FILE_BYTES (8 * MIB)
@@ -399,6 +400,49 @@ static void t_hole(void **state)
 	assert_int_equal(errno, CU_FILE_IO_NOT_SUPPORTED);
 	assert_string_equal(ogds_reason_id(last().reason), "R-HOLE");
 	assert_string_equal(ogds_reason_id(last().refused_by), "R-STRICT");
+	whole_close(&w);
+}
+
+static off_t asked_from;
+static size_t asked_size;
+
+static int noted_hole(int fd, off_t off, size_t size)
+{
+	asked_from = off;
+	asked_size = size;
+	return os_real.hole(fd, off, size);
+}
+
+/* A drive reads whole blocks: so is a hole looked for; and the end of the file is none. */
+static void t_hole_in_a_block(void **state)
+{
+	const char *path = fake_file("ends", 5 * 4096 + 1000, 7);
+	const struct os_ops *old = os;
+	static struct os_ops mine;
+	struct whole w;
+	int fd;
+
+	/* staged reads take parts of blocks along */
+	fake_configure("{\"opengds\": {\"routes\": [\"staged\", \"bounce\"]}}");
+	whole_open(&w, path, 5 * 4096 + 1000);
+	mine = *os;
+	mine.hole = noted_hole;
+	os = &mine;
+	atomic_store(&fake.cpu_reads, 1);
+	assert_int_equal(cuFileRead(w.fh, w.gpu, 4 * 4096, 500, 0), 4 * 4096);
+	assert_string_equal(ogds_reason_id(last().reason), "R-FS-CPU");
+	assert_int_equal(asked_from, 0);
+	assert_int_equal(asked_size, 5 * 4096);
+	atomic_store(&fake.cpu_reads, 1);
+	assert_string_equal(ogds_reason_id(whole_read(&w).reason), "R-FS-CPU");
+	assert_int_equal(asked_size, 6 * 4096);
+	/* a hole that lies before the bytes asked for, in their first block */
+	fd = open(path, O_RDWR);
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+	close(fd);
+	assert_int_equal(cuFileRead(w.fh, w.gpu, 4 * 4096, 4000, 0), 4 * 4096);
+	assert_string_equal(ogds_reason_id(last().reason), "R-HOLE");
+	os = old;
 	whole_close(&w);
 }
 
@@ -800,7 +844,7 @@ int main(void)
 		T(t_first_node_only),
 		T(t_file_facts),   T(t_limits),			T(t_stale_registration),
 		T(t_no_context),	T(t_vector),	   T(t_fork),			T(t_hole),
-		T(t_other_module),
+		T(t_hole_in_a_block),	T(t_other_module),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);

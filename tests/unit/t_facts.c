@@ -166,6 +166,27 @@ static void t_mount_last_wins(void **state)
 	assert_string_equal(m.options, "ro,rw,data=journal");
 }
 
+/* btrfs: no line has the device number of a file, but one has the number of its mount. */
+static void t_mount_by_id(void **state)
+{
+	struct facts_mount m;
+
+	mounts("36 22 0:50 / /data rw - btrfs /dev/nvme0n1 rw,subvol=/\n"
+	       "136 22 0:50 /sub /data/sub ro - btrfs /dev/nvme0n1 rw,subvol=/sub\n"
+	       "6 22 259:2 / /other rw - xfs /dev/nvme0n1p2 rw\n");
+	assert_int_equal(facts_mount_find(root, 0, 51, &m), -ENOENT);
+	assert_int_equal(facts_mount_by_id(root, 36, &m), 0);
+	assert_string_equal(m.fs, "btrfs");
+	assert_string_equal(m.point, "/data");
+	assert_int_equal(facts_mount_by_id(root, 136, &m), 0);
+	assert_string_equal(m.point, "/data/sub");
+	assert_int_equal(facts_mount_by_id(root, 3, &m), -ENOENT);
+	assert_string_equal(m.fs, "");
+	assert_int_equal(facts_mount_by_id(root, -ENOSYS, &m), -ENOENT);
+	mounts("x36 22 0:50 / /data rw - btrfs /dev/nvme0n1 rw\n");
+	assert_int_equal(facts_mount_by_id(root, 36, &m), -EPROTO);
+}
+
 static void t_mount_empty_source(void **state)
 {
 	struct facts_mount m;
@@ -587,7 +608,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(t_mount), T(t_mount_no_optional_field), T(t_mount_dash_names),
 		T(t_mount_escapes), T(t_mount_last_wins), T(t_mount_empty_source),
-		T(t_mount_many), T(t_mount_long_options), T(t_mount_bad), T(t_option),
+		T(t_mount_by_id), T(t_mount_many), T(t_mount_long_options), T(t_mount_bad),
+		T(t_option),
 		T(t_block_nvme), T(t_block_integrity), T(t_block_fabric),
 		T(t_block_head_one_path), T(t_block_head_other_namespace),
 		T(t_block_head_two_paths), T(t_block_head_fabric), T(t_block_head_no_path),

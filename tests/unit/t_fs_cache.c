@@ -2,8 +2,9 @@
 /*
  * t_fs_cache.c - what is kept of file systems, in a mount namespace of its own: after a mount,
  * an unmount, a remount, a mount over another and a change of namespace the answer is the new
- * one, and in between the mount table is not read. Fails when a change is not noticed, when
- * the table is read for each file, and when a descriptor stays.
+ * one, and in between the mount table is not read; a file whose device number it has not is found
+ * by the number of its mount. Fails when a change is not noticed, when the table is read for each
+ * file, when such a file is of no file system, and when a descriptor stays.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,12 +14,14 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "fs_cache.h"
@@ -40,7 +43,7 @@ static struct fs_facts look(dev_t dev)
 {
 	struct fs_facts f;
 
-	fs_cache_find(dev, &f);
+	fs_cache_find(dev, -1, &f);
 	return f;
 }
 
@@ -148,6 +151,25 @@ static void t_release(void **state)
 	fs_cache_release();
 }
 
+/* A device number that the table has not, as of btrfs: the mount of the file tells. */
+static void t_no_such_number(void **state)
+{
+	const dev_t none = makedev(0, 0xfffff);
+	int fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct fs_facts f;
+
+	assert_true(fd >= 0);
+	assert_int_equal(look(none).mount_err, -ENOENT);
+	fs_cache_find(none, fd, &f);
+	assert_int_equal(f.mount_err, 0);
+	assert_string_equal(f.mount.fs, "proc");
+	close(fd);
+	/* and it is not kept: somebody else may have that number next time */
+	assert_int_equal(look(none).mount_err, -ENOENT);
+	fs_cache_find(none, fd, &f);
+	assert_int_equal(f.mount_err, -ENOENT);
+}
+
 /* More file systems than are kept: each answer is its own. */
 static void t_many(void **state)
 {
@@ -199,6 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_changes), cmocka_unit_test(t_namespace),
 		cmocka_unit_test(t_release), cmocka_unit_test(t_many),
+		cmocka_unit_test(t_no_such_number),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

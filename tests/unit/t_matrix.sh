@@ -3,7 +3,8 @@
 # Guards the matrix of file systems: each cell of tests/matrix/cells names a variant that there is;
 # matrix_prop passes on this machine, where everything goes through host memory, also under strict,
 # where whole blocks are refused; and it fails for another route, another reason, an operation that
-# was said to be lacked, and a byte that changed. Fails when one of these is missed.
+# was said to be lacked, and a byte that changed; that the page has the last result of each
+# cell, and none that was of another line of the table. Fails when one of these is missed.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/t_matrix.XXXXXX")
@@ -24,6 +25,26 @@ while read -r on variant; do
 	grep -qxF -e "$variant" <<<"$variants" ||
 		fault "tests/matrix/cells: $on has no variant $variant"
 done < <(sed 's/#.*//' tests/matrix/cells | awk 'NF { print $1, $2 }' | sort -u)
+
+# kept CELL STATUS TOOK LINE: a result of an earlier run
+old=$tmp/cache/matrix/results
+kept() { printf '%s\t%s\t9\t%s\t-\t40\twhy\t%s\tkey\t2026-01-02\t6.12.1\t7\n' "$@" >>"$old"; }
+mkdir -p "${old%/*}"
+one='ext4 ordered raw loose 6.12 nvfs -' two='ext4 ordered raw strict 6.12 nvfs -'
+kept ext4/ordered/raw@6.12 FAIL - "$one"
+kept ext4/ordered/raw@6.12 PASS nvfs "$one"
+kept ext4/ordered/raw/strict@6.12 PASS nvfs "$two"
+kept ext4/ordered/raw/strict@6.12 FAIL - "$two"
+kept ext4/hole/raw@6.12 PASS cpu "ext4 hole raw loose 6.12 cpu -"
+OPENGDS_CACHE=$tmp/cache tests/matrix/run --page "$tmp/page" || fault "no page"
+for line in ': 1 cells right, 1 wrong' '^| ext4 ordered | nvfs | \*\*wrong\*\* |' \
+	'^| ext4 hole | not run |' '2 of the results are of sources that have changed'; do
+	grep -q "$line" "$tmp/page" || fault "the page has no line '$line'"
+done
+list=$(OPENGDS_CACHE=$tmp/cache tests/matrix/run --only '^ext4/(ordered|hole)/raw.*@6.12' \
+	--missing --list | paste -sd ' ')
+[ "$list" = "ext4/ordered/raw/strict@6.12 ext4/hole/raw@6.12 ext4/hole/raw/strict@6.12" ] ||
+	fault "--missing has $list"
 
 # prop STATUS TEXT OPTION...: on a file of tmpfs, which is none that a drive is known of
 prop() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* machine.c - reads the facts that stand beside a rate. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,21 @@ void gdsio_end_link(const char *root, struct gdsio_end *end)
 		      end->link.speed && end->link.width;
 }
 
+/* btrfs shows its files under numbers that the mount table has not: there the mount's own helps. */
+static int mount_of(const char *root, int fd, dev_t dev, struct facts_mount *mount)
+{
+	int r = facts_mount_find(root, major(dev), minor(dev), mount);
+
+#ifdef STATX_MNT_ID
+	struct statx st;
+
+	if (r == -ENOENT && !statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) &&
+	    (st.stx_mask & STATX_MNT_ID))
+		r = facts_mount_by_id(root, st.stx_mnt_id, mount);
+#endif
+	return r;
+}
+
 void gdsio_place(const char *root, int fd, struct gdsio_place *place)
 {
 	struct facts_mount mount;
@@ -77,7 +93,7 @@ void gdsio_place(const char *root, int fd, struct gdsio_place *place)
 	dev = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
 	if (S_ISBLK(st.st_mode))
 		snprintf(place->fs, sizeof(place->fs), "block");
-	else if (!facts_mount_find(root, major(dev), minor(dev), &mount))
+	else if (!mount_of(root, fd, dev, &mount))
 		memcpy(place->fs, mount.fs, sizeof(place->fs));
 	if (facts_block_find(root, major(dev), minor(dev), &block))
 		return;
