@@ -62,6 +62,17 @@ bool copy_over(struct slot *s)
 	return gpu->event_query(&s->mark, &done) || done;
 }
 
+/*
+ * Sleeps until the mark is behind us. The alarm is set here and not at every copy: its interrupt
+ * costs more than a small one is worth. What the stream got meanwhile is waited for, too.
+ */
+static int sleep_copy(struct slot *s)
+{
+	int r = gpu->event_record(&s->alarm, s->s);
+
+	return r ? r : gpu->event_sync(&s->alarm);
+}
+
 static int wait_copy(struct slot *s)
 {
 	uint64_t until = 0;
@@ -72,10 +83,13 @@ static int wait_copy(struct slot *s)
 		r = gpu->event_query(&s->mark, &done);
 		if (r || done)
 			return r;
-		if (!until)
+		if (!until) {
 			until = os->now_ns() + SPIN_NS;
-		else if (os->now_ns() > until)
-			return gpu->event_sync(&s->mark);
+		} else if (os->now_ns() > until) {
+			r = sleep_copy(s);
+			if (r)
+				return r;
+		}
 	}
 }
 

@@ -378,14 +378,14 @@ static int cuda_sync(struct gpu_stream *s)
 	return r;
 }
 
-static int cuda_event_new(void *ctx, struct gpu_event *out)
+static int cuda_event_new(void *ctx, bool sleeps, struct gpu_event *out)
 {
 	CUevent e;
 	int r = enter(ctx);
 
 	if (r)
 		return r;
-	r = cu.event_new(&e, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+	r = cu.event_new(&e, (sleeps ? CU_EVENT_BLOCKING_SYNC : 0) | CU_EVENT_DISABLE_TIMING);
 	leave();
 	if (!r) {
 		out->ctx = ctx;

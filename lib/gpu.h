@@ -73,12 +73,16 @@ struct gpu_ops {
 	int (*inside)(struct gpu_stream *s, uint64_t dst_va, uint64_t src_va, size_t size);
 	int (*sync)(struct gpu_stream *s);	/* until all that was queued is done */
 
-	int (*event_new)(void *ctx, struct gpu_event *out);
+	/*
+	 * `sleeps`: event_sync() of it sleeps. That the mark is reached is an interrupt then, and
+	 * wakes a thread of CUDA's: more of the processor than a small copy is worth.
+	 */
+	int (*event_new)(void *ctx, bool sleeps, struct gpu_event *out);
 	void (*event_free)(struct gpu_event *e);
 	/* The mark moves to here; of a stream of the same context. */
 	int (*event_record)(struct gpu_event *e, struct gpu_stream *s);
 	int (*event_query)(struct gpu_event *e, bool *done);
-	int (*event_sync)(struct gpu_event *e);	/* until it is done; sleeps */
+	int (*event_sync)(struct gpu_event *e);	/* until it is done */
 
 	/* -- a stream of the caller's, as he passes it -- */
 	/* Runs fn(arg) when its turn comes. fn must not call CUDA. */

@@ -298,6 +298,7 @@ const struct os_ops os_real = {
 	.ring_add = os_ring_add,
 	.ring_go = os_ring_go,
 	.ring_next = os_ring_next,
+	.ring_broken = os_ring_broken,
 	.ioctl = real_ioctl,
 	.mmap_node = real_mmap_node,
 	.mmap_page = real_mmap_page,

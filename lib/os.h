@@ -67,6 +67,8 @@ struct os_ops {
 	unsigned int (*ring_go)(struct os_ring *r);
 	/* Waits until one that was begun is over: its tag, and a result as pread's. */
 	void *(*ring_next)(struct os_ring *r, ssize_t *result);
+	/* The kernel refused what stood in its queue: it begins nothing any more. */
+	bool (*ring_broken)(const struct os_ring *r);
 	int (*ioctl)(int fd, unsigned long nr, void *arg);
 	/* shared, read and write; NULL and errno */
 	void *(*mmap_node)(int fd, size_t size);

@@ -124,3 +124,8 @@ void *os_ring_next(struct os_ring *r, ssize_t *result)
 	io_uring_cqe_seen(&r->u, cqe);
 	return tag;
 }
+
+bool os_ring_broken(const struct os_ring *r)
+{
+	return r->broken;
+}

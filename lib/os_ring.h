@@ -3,6 +3,7 @@
 #ifndef OS_RING_H
 #define OS_RING_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct os_io;
@@ -14,6 +15,7 @@ int os_ring_begin(struct os_ring *r, const struct os_io *io);
 int os_ring_add(struct os_ring *r, const struct os_io *io);
 unsigned int os_ring_go(struct os_ring *r);
 void *os_ring_next(struct os_ring *r, ssize_t *result);
+bool os_ring_broken(const struct os_ring *r);
 
 /* fd, or when it is 0, 1 or 2 another number for it; -1 and errno, fd is closed then. */
 int os_above_stdio(int fd);

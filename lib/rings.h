@@ -2,9 +2,10 @@
 /*
  * rings.h - io_uring for large requests: one thread keeps a drive busy.
  *
- * A ring is made when a request finds none idle, and stays until the close. Where io_uring is
- * refused (an old kernel, a sysctl, a container) or prefer_iouring is false there is none, and
- * threads do the same.
+ * A ring is made when a request finds none idle, and stays until the close. One of which the kernel
+ * took no more requests is closed when it is given back; a second later another one may be made.
+ * Where io_uring is refused (an old kernel, a sysctl, a container) or prefer_iouring is false there
+ * is none, and threads do the same.
  */
 #ifndef RINGS_H
 #define RINGS_H

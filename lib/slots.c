@@ -130,6 +130,7 @@ static void detach(struct slot *s)
 	if (s->dev < 0)
 		return;
 	gpu->event_free(&s->mark);
+	gpu->event_free(&s->alarm);
 	s->dev = -1;
 }
 
@@ -143,7 +144,12 @@ static int attach(struct slot *s, struct device *d, bool make)
 	s->s = next_stream(d, make, &r);
 	pthread_mutex_unlock(&slots.lock);
 	if (!r)
-		r = gpu->event_new(d->ctx, &s->mark);
+		r = gpu->event_new(d->ctx, false, &s->mark);
+	if (!r) {
+		r = gpu->event_new(d->ctx, true, &s->alarm);
+		if (r)
+			gpu->event_free(&s->mark);
+	}
 	if (!r)
 		s->dev = d->index;
 	else

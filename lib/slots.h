@@ -36,6 +36,7 @@ struct slot {
 	char *host;		/* slot_bytes(), 4-KiB aligned; of all contexts */
 	void *ctx;		/* the one that it was made in */
 	struct gpu_event mark;	/* for the holder; of the device's context */
+	struct gpu_event alarm;	/* to sleep until the mark */
 	struct gpu_stream *s;	/* shared: wait for the mark, not for all of it */
 	int dev;		/* index of the device; -1: of none, without a mark */
 	int lent;		/* index of the device that it is taken for; -1: of none */

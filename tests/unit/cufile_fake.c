@@ -38,10 +38,19 @@ static struct {
 	size_t shadow, size;
 	struct nvfs_fence_page *fence;
 	bool mapped;
-	/* the P2PDMA pages "in the process": GPU memory is host memory here anyway */
+	/*
+	 * The P2PDMA pages "in the process": GPU memory is host memory here anyway, so those of
+	 * two windows in one GPU page have one address, and `seen` alone tells which is which.
+	 */
 	uint64_t pages, seen;
 	size_t pages_size, seen_size;
 } window[WINDOWS];
+
+/* lock: pages that were unmapped, before it is known of which window */
+static struct {
+	uint64_t pages;
+	size_t size;
+} gone[WINDOWS];
 
 static void broken(const char *rule)
 {
@@ -85,6 +94,20 @@ static void *fake_mmap_node(int fd, size_t size)
 	return p;
 }
 
+/* lock held. Moves one of `from` to `to` in gone[]: false: there is none. */
+static bool swap_gone(uint64_t from, size_t from_size, uint64_t to, size_t to_size)
+{
+	int i;
+
+	for (i = 0; i < WINDOWS && (gone[i].pages != from || gone[i].size != from_size); i++)
+		;
+	if (i == WINDOWS)
+		return false;
+	gone[i].pages = to;
+	gone[i].size = to_size;
+	return true;
+}
+
 static int fake_munmap(void *at, size_t size)
 {
 	int i;
@@ -92,12 +115,16 @@ static int fake_munmap(void *at, size_t size)
 	pthread_mutex_lock(&lock);
 	for (i = 0; i < WINDOWS; i++) {
 		if (window[i].pages == (uintptr_t)at && window[i].pages_size == size) {
-			window[i].pages = 0;
+			if (!swap_gone(0, 0, window[i].pages, size))
+				broken("pages are unmapped, and what was seen of them is not");
 			pthread_mutex_unlock(&lock);
 			return 0;
 		}
-		if (window[i].seen == (uintptr_t)at)
+		if (window[i].seen == (uintptr_t)at) {
 			window[i].seen = 0;
+			if (swap_gone(window[i].pages, window[i].pages_size, 0, 0))
+				window[i].pages = 0;
+		}
 	}
 	for (i = 0; i < WINDOWS; i++)
 		if (window[i].cpuvaddr == (uintptr_t)at) {
@@ -317,37 +344,55 @@ static int fake_pages(struct nvfs_ogds_pages *a)
 	return i < 0 ? -EINVAL : 0;
 }
 
-/* What is noted of n bytes at `at`, NULL: not on pages. */
-static uint8_t *noted(const void *at, size_t n)
+/* lock held */
+static bool covers(int i, const void *at, size_t n)
 {
 	uint64_t va = (uintptr_t)at;
-	uint8_t *seen = NULL;
+
+	return window[i].pages && window[i].seen && va >= window[i].pages &&
+	       va + n <= window[i].pages + window[i].pages_size;
+}
+
+static bool on_some_pages(const void *at, size_t n)
+{
 	int i;
 
 	pthread_mutex_lock(&lock);
-	for (i = 0; i < WINDOWS && !seen; i++)
-		if (window[i].pages && va >= window[i].pages &&
-		    va + n <= window[i].pages + window[i].pages_size)
-			seen = (uint8_t *)(uintptr_t)window[i].seen + (va - window[i].pages) / 4096;
+	for (i = 0; i < WINDOWS && !covers(i, at, n); i++)
+		;
 	pthread_mutex_unlock(&lock);
-	return seen;
+	return i < WINDOWS;
+}
+
+/* lock held. A drive has moved n bytes of a block at `at`: whoever sees them notes it. */
+static void note_block(const char *at, size_t n)
+{
+	int i;
+
+	for (i = 0; i < WINDOWS; i++)
+		if (covers(i, at, n))
+			((uint8_t *)(uintptr_t)window[i].seen)[((uintptr_t)at - window[i].pages) /
+							       4096] |=
+				(1u << (n + 511) / 512) - 1;
 }
 
 /* A drive has moved n bytes at off, but for holes. */
-static void note(int fd, uint8_t *seen, size_t n, off_t off, bool write)
+static void note(int fd, const char *buf, size_t n, off_t off, bool write)
 {
 	size_t at;
 
 	for (at = 0; at < n; at += 4096) {
-		size_t left = n - at < 4096 ? n - at : 4096;
 		bool here = write || lseek(fd, off + at, SEEK_DATA) == off + (off_t)at;
 
-		if (here && !one_of(&fake.cpu_pages))
-			seen[at / 4096] |= (1u << (left + 511) / 512) - 1;
+		if (!here || one_of(&fake.cpu_pages))
+			continue;
+		pthread_mutex_lock(&lock);
+		note_block(buf + at, n - at < 4096 ? n - at : 4096);
+		pthread_mutex_unlock(&lock);
 	}
 }
 
-static ssize_t on_pages(int fd, void *at, size_t n, off_t off, bool write, uint8_t *seen)
+static ssize_t on_pages(int fd, void *at, size_t n, off_t off, bool write)
 {
 	ssize_t r;
 
@@ -359,24 +404,21 @@ static ssize_t on_pages(int fd, void *at, size_t n, off_t off, bool write, uint8
 	r = write ? pwrite(fd, at, n, off) : pread(fd, at, n, off);
 	if (r < 0)
 		return -errno;
-	note(fd, seen, r, off, write);
+	note(fd, at, r, off, write);
 	atomic_fetch_add(&fake.page_bytes, r);
 	return r;
 }
 
 static ssize_t fake_pread(int fd, void *at, size_t n, off_t off)
 {
-	uint8_t *seen = noted(at, n);
-
-	return seen ? on_pages(fd, at, n, off, false, seen) : os_real.pread(fd, at, n, off);
+	return on_some_pages(at, n) ? on_pages(fd, at, n, off, false) :
+				      os_real.pread(fd, at, n, off);
 }
 
 static ssize_t fake_pwrite(int fd, const void *at, size_t n, off_t off)
 {
-	uint8_t *seen = noted(at, n);
-
-	return seen ? on_pages(fd, (void *)at, n, off, true, seen) :
-		      os_real.pwrite(fd, at, n, off);
+	return on_some_pages(at, n) ? on_pages(fd, (void *)at, n, off, true) :
+				      os_real.pwrite(fd, at, n, off);
 }
 
 static int fake_ioctl(int fd, unsigned long nr, void *arg)
@@ -435,6 +477,7 @@ void fake_machine(const char *fs, const char *options, bool module)
 
 	memset(&fake, 0, sizeof(fake));
 	memset(window, 0, sizeof(window));
+	memset(gone, 0, sizeof(gone));
 	snprintf(fake.dir, sizeof(fake.dir), "%.40s/t_cufile.XXXXXX", base ? base : "/tmp");
 	assert_non_null(mkdtemp(fake.dir));
 	snprintf(root, sizeof(root), "%s/root", fake.dir);

@@ -23,6 +23,7 @@ struct os_ring {
 	struct os_io io[ROOM];
 	unsigned int n, added;	/* under way, and behind them noted ones */
 	uint64_t seed;
+	bool broken;
 };
 
 static int fake_new(unsigned int depth, struct os_ring **out)
@@ -52,7 +53,7 @@ static void check(const struct os_io *io)
 
 static int fake_add(struct os_ring *r, const struct os_io *io)
 {
-	if (r->added >= ring_fake.may_add || r->n + r->added == ROOM)
+	if (r->broken || r->added >= ring_fake.may_add || r->n + r->added == ROOM)
 		return -EBUSY;
 	check(io);
 	r->io[r->n + r->added++] = *io;
@@ -64,6 +65,7 @@ static unsigned int fake_go(struct os_ring *r)
 	unsigned int left = ring_fake.may_begin - atomic_load(&ring_fake.begun);
 	unsigned int n = r->added < left ? r->added : left;
 
+	r->broken |= n < r->added;
 	r->n += n;
 	r->added = 0;
 	atomic_fetch_add(&ring_fake.begun, n);
@@ -75,7 +77,8 @@ static int fake_begin(struct os_ring *r, const struct os_io *io)
 {
 	unsigned int have = atomic_load(&ring_fake.most);
 
-	if (atomic_load(&ring_fake.begun) >= ring_fake.may_begin)
+	r->broken |= atomic_load(&ring_fake.begun) >= ring_fake.may_begin;
+	if (r->broken)
 		return -EBUSY;
 	if (!pthread_equal(pthread_self(), ring_fake.caller)) {
 		atomic_fetch_add(&ring_fake.by_others, 1);
@@ -120,6 +123,11 @@ static void *fake_next(struct os_ring *r, ssize_t *result)
 	return io.tag;
 }
 
+static bool fake_broken(const struct os_ring *r)
+{
+	return r->broken;
+}
+
 void ring_fake_in(struct os_ops *ops, const struct os_ops *by)
 {
 	memset(&ring_fake, 0, sizeof(ring_fake));
@@ -134,6 +142,7 @@ void ring_fake_in(struct os_ops *ops, const struct os_ops *by)
 	ops->ring_add = fake_add;
 	ops->ring_go = fake_go;
 	ops->ring_next = fake_next;
+	ops->ring_broken = fake_broken;
 }
 
 void ring_fake_none(struct os_ops *ops)

@@ -29,12 +29,15 @@
 #define PIECE (4 * K)
 #define SIZE (N * PIECE)
 #define LARGE (128 * K)
+#define SECOND ((uint64_t)1000000000)
 #define ONLY "{\"opengds\": {\"routes\": [\"p2pdma\", \"bounce\"]}, " \
 	"\"properties\": {\"io_batchsize\": 1024}}"
 
 static struct os_ops ops;
 static const struct os_ops *base;
 static atomic_uint plain;	/* requests without a ring */
+static _Atomic uint64_t ahead;	/* ns that the library's clock is ahead by */
+static uint64_t start_ns;
 static off_t plain_bad;		/* that of this offset fails */
 
 /* A file of SIZE, registered memory as large and a batch; entry i is piece order[i] of both. */
@@ -59,6 +62,12 @@ static ssize_t plain_pwrite(int fd, const void *at, size_t n, off_t off)
 {
 	atomic_fetch_add(&plain, 1);
 	return base->pwrite(fd, at, n, off);
+}
+
+/* The test's time, not that of a slow machine: only a hundredth of that goes by. */
+static uint64_t later(void)
+{
+	return start_ns + (base->now_ns() - start_ns) / 100 + atomic_load(&ahead);
 }
 
 static void begin(const char *json)
@@ -349,8 +358,26 @@ static void t_fewer(void **state)
 	all_direct();
 	assert_int_equal(atomic_load(&ring_fake.begun), 100);
 	assert_int_equal(atomic_load(&plain), N - 100);
+	/* that ring is gone, and a second later there is another one */
+	assert_int_equal(atomic_load(&ring_fake.rings), 0);
 	ring_fake_forget();
 	ring_fake.may_begin = ~0u;
+	clear();
+	submit(CUFILE_READ);
+	all_whole();
+	gpu_is_file();
+	all_direct();
+	assert_int_equal(atomic_load(&ring_fake.asked), 1);
+	assert_int_equal(atomic_load(&ring_fake.goes), 0);
+	atomic_store(&ahead, SECOND + 1);
+	clear();
+	submit(CUFILE_READ);
+	all_whole();
+	gpu_is_file();
+	all_direct();
+	assert_int_equal(atomic_load(&ring_fake.asked), 2);
+	assert_int_equal(atomic_load(&ring_fake.begun), N);
+	ring_fake_forget();
 	ring_fake.may_add = 7;
 	clear();
 	submit(CUFILE_READ);
@@ -485,6 +512,9 @@ static void common(void)
 	ops = *os;
 	ops.pread = plain_pread;
 	ops.pwrite = plain_pwrite;
+	ops.now_ns = later;
+	atomic_store(&ahead, 0);
+	start_ns = base->now_ns();
 	os = &ops;
 	alarm(100);
 }

@@ -131,13 +131,6 @@ static int some_query(struct gpu_event *e, bool *done)
 	return r;
 }
 
-static int some_sync(struct gpu_event *e)
-{
-	int r = gpu_cuda.event_sync(e);
-
-	return !r && e->event == atomic_load(&fault.bad_mark) ? CUDA_ERROR_UNKNOWN : r;
-}
-
 static void no_fault(void)
 {
 	atomic_store(&fault.file_fails, NONE);
@@ -162,7 +155,6 @@ static int setup(void **state)
 	faulty.to_host = some_to_host;
 	faulty.event_record = some_record;
 	faulty.event_query = some_query;
-	faulty.event_sync = some_sync;
 	gpu = &faulty;
 	alarm(110);	/* what nobody gives back would be waited for for ever */
 	return 0;

@@ -33,6 +33,7 @@
 #define SIZE (4 * MIB)
 #define HELPERS 4
 #define CALLS 4096
+#define ALARMS 256
 
 static struct os_ops ops;
 static const struct os_ops *base;
@@ -51,6 +52,9 @@ static unsigned int ncalls;
 static pthread_t test_thread;
 static atomic_uint copies, reads, writes, inside, most_inside;
 static atomic_uint hosts, streams, events;	/* made and not freed */
+static atomic_uint alarms;			/* the same of events that sleep */
+static void *alarm_of[ALARMS];			/* these; lock */
+static atomic_uint alarms_set, queries;
 static atomic_uint by_others;			/* what waits for the GPU, not by the test's thread */
 static atomic_uint host_limit;			/* how many pieces of host memory there can be */
 static atomic_ullong ahead;			/* ns, of the clock */
@@ -176,19 +180,61 @@ static void some_stream_free(struct gpu_stream *s)
 	gpu_cuda.stream_free(s);
 }
 
-static int some_event_new(void *ctx, struct gpu_event *e)
+static bool is_alarm(const void *event)
 {
-	int r = gpu_cuda.event_new(ctx, e);
+	unsigned int i;
 
+	for (i = 0; i < ALARMS && alarm_of[i] != event; i++)
+		;
+	return i < ALARMS;
+}
+
+static void *swap_alarm(void *old, void *new)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < ALARMS && alarm_of[i] != old; i++)
+		;
+	if (i < ALARMS)
+		alarm_of[i] = new;
+	pthread_mutex_unlock(&lock);
+	return i < ALARMS ? old : NULL;
+}
+
+static int some_event_new(void *ctx, bool sleeps, struct gpu_event *e)
+{
+	int r = gpu_cuda.event_new(ctx, sleeps, e);
+
+	if (!r && sleeps)
+		swap_alarm(NULL, e->event);
 	if (!r)
-		atomic_fetch_add(&events, 1);
+		atomic_fetch_add(sleeps ? &alarms : &events, 1);
 	return r;
 }
 
 static void some_event_free(struct gpu_event *e)
 {
-	atomic_fetch_sub(&events, 1);
+	atomic_fetch_sub(swap_alarm(e->event, NULL) ? &alarms : &events, 1);
 	gpu_cuda.event_free(e);
+}
+
+static int some_event_record(struct gpu_event *e, struct gpu_stream *s)
+{
+	bool sleeps;
+
+	pthread_mutex_lock(&lock);
+	sleeps = is_alarm(e->event);
+	pthread_mutex_unlock(&lock);
+	if (sleeps)
+		atomic_fetch_add(&alarms_set, 1);
+	return gpu_cuda.event_record(e, s);
+}
+
+static int some_event_query(struct gpu_event *e, bool *done)
+{
+	atomic_fetch_add(&queries, 1);
+	return gpu_cuda.event_query(e, done);
 }
 
 /* The large pages: how many there are; none, or such that CUDA has them already. */
@@ -216,8 +262,15 @@ static int some_munmap(void *at, size_t size)
 	return base->munmap(at, size);
 }
 
+/* The clock stands, or goes by a second whenever somebody looks. */
+static atomic_bool clock_stands, clock_runs;
+
 static uint64_t later(void)
 {
+	if (atomic_load(&clock_stands))
+		return 1000000000;
+	if (atomic_load(&clock_runs))
+		atomic_fetch_add(&ahead, 1000000000);
 	return base->now_ns() + atomic_load(&ahead);
 }
 
@@ -243,6 +296,8 @@ static void forget(void)
 	atomic_store(&copy_waits_for_reads, 0);
 	atomic_store(&write_waits_for_copies, 0);
 	atomic_store(&by_others, 0);
+	atomic_store(&alarms_set, 0);
+	atomic_store(&queries, 0);
 }
 
 /* -- one file, one piece of GPU memory -- */
@@ -314,6 +369,10 @@ static int setup(void **state)
 	seen.stream_free = some_stream_free;
 	seen.event_new = some_event_new;
 	seen.event_free = some_event_free;
+	seen.event_record = some_event_record;
+	seen.event_query = some_event_query;
+	atomic_store(&clock_stands, false);
+	atomic_store(&clock_runs, false);
 	gpu = &seen;
 	alarm(60);
 	return 0;
@@ -329,6 +388,7 @@ static int teardown(void **state)
 	assert_int_equal(atomic_load(&hosts), 0);
 	assert_int_equal(atomic_load(&streams), 0);
 	assert_int_equal(atomic_load(&events), 0);
+	assert_int_equal(atomic_load(&alarms), 0);
 	assert_int_equal(atomic_load(&large), 0);
 	return 0;
 }
@@ -560,6 +620,7 @@ static void t_memory_grows(void **state)
 	}
 	assert_in_range(atomic_load(&streams), 1, 16);
 	assert_int_equal(atomic_load(&events), atomic_load(&hosts));
+	assert_int_equal(atomic_load(&alarms), atomic_load(&hosts));
 }
 
 /* What nobody used for long goes back with the next request; one piece stays. */
@@ -773,6 +834,55 @@ static void t_taken_over(void **state)
 	second = NULL;
 }
 
+/* -- waiting for a copy -- */
+
+/* Nobody is woken for a copy that is over before its caller would sleep: it has no alarm. */
+static void t_quick_copy_wakes_nobody(void **state)
+{
+	unsigned int i;
+
+	open_file(FOUR, 0);
+	read_all(4096, 0);
+	forget();
+	atomic_store(&clock_stands, true);
+	for (i = 0; i < 100; i++) {
+		write_all(4096, i * 4096, i);
+		assert_int_equal(cuFileRead(m.fh, m.gpu, 4096, i * 4096, 0), 4096);
+	}
+	write_all(SIZE, 0, 7);
+	assert_int_equal(atomic_load(&alarms_set), 0);
+	file_is_right();
+}
+
+/* In the stream, before a copy. */
+static void for_a_while(void *arg)
+{
+	usleep(30000);
+}
+
+static int slow_to_host(struct gpu_stream *s, void *dst, uint64_t src_va, size_t size)
+{
+	int r = gpu_cuda.host_func(s->stream, for_a_while, NULL);
+
+	return r ? r : gpu_cuda.to_host(s, dst, src_va, size);
+}
+
+/* Who waits for long sleeps, and looks again when he is woken. */
+static void t_slow_copy_sleeps(void **state)
+{
+	open_file(FOUR, 0);
+	read_all(4096, 0);
+	seen.to_host = slow_to_host;
+	fake_gpu_set(m.gpu, 9, SIZE);
+	memset(m.file, 9, 4096);
+	forget();
+	atomic_store(&clock_runs, true);
+	assert_int_equal(cuFileWrite(m.fh, m.gpu, 4096, 0, 0), 4096);
+	assert_int_equal(atomic_load(&alarms_set), 1);
+	assert_in_range(atomic_load(&queries), 2, 4);
+	file_is_right();
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -784,6 +894,7 @@ int main(void)
 		T(t_near_the_gpu),	 T(t_stream_waits_for_nothing), T(t_other_context),
 		T(t_taken_over),	 T(t_crew_is_shared),	  T(t_large_pages),
 		T(t_no_large_pages),	 T(t_large_pages_refused),
+		T(t_quick_copy_wakes_nobody), T(t_slow_copy_sleeps),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);

@@ -34,6 +34,7 @@
 #include "ring_fake.h"
 
 #define MIB ((size_t)1024 * 1024)
+#define SECOND ((uint64_t)1000000000)
 #define SIZE (4 * MIB)
 #define ODD 4097		/* not a multiple of anything */
 
@@ -46,6 +47,8 @@ static bool bad_plain;			/* plain calls fail at ring_fake.bad_off, too */
 static atomic_uint plain, plain_direct;	/* calls of pread and pwrite */
 static unsigned int read_by_plain;	/* sum over rounds() */
 static atomic_uint copy_waits_for;	/* a copy is done only when so many have begun */
+static _Atomic uint64_t ahead;		/* ns that the library's clock is ahead by */
+static uint64_t start_ns;
 
 static bool touches(off_t off, size_t size)
 {
@@ -66,6 +69,12 @@ static ssize_t some_pwrite(int fd, const void *buf, size_t size, off_t off)
 	if (bad_plain && touches(off, size))
 		return -EIO;
 	return base->pwrite(fd, buf, size, off);
+}
+
+/* The test's time, not that of a slow machine: only a hundredth of that goes by. */
+static uint64_t later(void)
+{
+	return start_ns + (base->now_ns() - start_ns) / 100 + atomic_load(&ahead);
 }
 
 /* In the stream, before a copy. */
@@ -179,6 +188,9 @@ static void common(void)
 	ops = *os;
 	ops.pread = some_pread;
 	ops.pwrite = some_pwrite;
+	ops.now_ns = later;
+	atomic_store(&ahead, 0);
+	start_ns = base->now_ns();
 	seen = gpu_cuda;
 	seen.to_gpu = some_to_gpu;
 	gpu = &seen;
@@ -420,10 +432,56 @@ static void t_stops_beginning(void **state)
 	open_file(PLAIN);
 	for (ring_fake.may_begin = 0; ring_fake.may_begin < 4; ring_fake.may_begin++) {
 		read_gives(SIZE, 0, SIZE);
+		assert_int_equal(atomic_load(&ring_fake.begun), ring_fake.may_begin);
 		assert_true(atomic_load(&plain_direct) >= 1);
+		atomic_fetch_add(&ahead, SECOND);
 		write_gives(SIZE, 0, SIZE);
+		assert_int_equal(atomic_load(&ring_fake.begun), ring_fake.may_begin);
 		file_is_right(SIZE);
+		atomic_fetch_add(&ahead, SECOND);
 	}
+}
+
+/* The ring of which it took no more is gone; a second later there is a new one, and that stays. */
+static void t_made_anew(void **state)
+{
+	unsigned int i;
+
+	open_file(PLAIN);
+	ring_fake.may_begin = 1;
+	read_gives(SIZE, 0, SIZE);
+	assert_int_equal(atomic_load(&ring_fake.rings), 0);
+	ring_fake.may_begin = ~0u;
+	for (i = 0; i < 5; i++)
+		read_gives(SIZE, 0, SIZE);
+	write_gives(SIZE, 0, SIZE);
+	file_is_right(SIZE);
+	assert_int_equal(atomic_load(&ring_fake.asked), 1);
+	assert_int_equal(log_has("io_uring_enter: the kernel took no request"), 1);
+	atomic_fetch_add(&ahead, SECOND);
+	for (i = 0; i < 5; i++) {
+		read_gives(SIZE, 0, SIZE);
+		assert_true(atomic_load(&ring_fake.begun) >= 2);
+		assert_int_equal(atomic_load(&plain_direct), 0);
+	}
+	assert_int_equal(atomic_load(&ring_fake.asked), 2);
+	assert_int_equal(atomic_load(&ring_fake.rings), 1);
+}
+
+/* Each one breaks at once: no more of them than seconds go by, and one line says so. */
+static void t_breaks_for_ever(void **state)
+{
+	unsigned int i;
+
+	open_file(PLAIN);
+	ring_fake.may_begin = 0;
+	for (i = 0; i < 40; i++) {
+		read_gives(MIB, 0, MIB);
+		atomic_fetch_add(&ahead, SECOND / 10);
+	}
+	assert_in_range(atomic_load(&ring_fake.asked), 3, 5);
+	assert_int_equal(atomic_load(&ring_fake.rings), 0);
+	assert_int_equal(log_has("io_uring"), 1);
 }
 
 /* -- where there is none -- */
@@ -434,13 +492,35 @@ static void t_refused(void **state)
 
 	open_file(PLAIN);
 	ring_fake.new_error = -EPERM;
-	for (i = 0; i < 5; i++)
+	for (i = 0; i < 5; i++) {
 		read_gives(SIZE, 0, SIZE);
+		atomic_fetch_add(&ahead, SECOND);
+	}
 	write_gives(SIZE, 0, SIZE);
 	file_is_right(SIZE);
 	assert_int_equal(atomic_load(&ring_fake.asked), 1);
 	assert_true(atomic_load(&plain_direct) > 1);
 	assert_int_equal(log_has("io_uring_setup: EPERM"), 1);
+}
+
+/* What is short for a moment is asked for again, once a second. */
+static void t_no_memory(void **state)
+{
+	unsigned int i;
+
+	open_file(PLAIN);
+	ring_fake.new_error = -ENOMEM;
+	for (i = 0; i < 20; i++) {
+		read_gives(SIZE, 0, SIZE);
+		atomic_fetch_add(&ahead, SECOND / 10);
+	}
+	assert_in_range(atomic_load(&ring_fake.asked), 2, 3);
+	assert_true(atomic_load(&plain_direct) > 1);
+	assert_int_equal(log_has("io_uring_setup: ENOMEM"), 1);
+	ring_fake.new_error = 0;
+	atomic_fetch_add(&ahead, SECOND);
+	read_gives(SIZE, 0, SIZE);
+	assert_true(atomic_load(&ring_fake.begun) >= 2);
 }
 
 static void t_never(void **state)
@@ -604,6 +684,11 @@ static void t_seccomp_later(void **state)
 		skip();
 	in_thread(later_forbidden);
 	assert_true(read_by_plain > 0);
+	/* this thread may: the next ring is not the one that broke */
+	atomic_fetch_add(&ahead, SECOND);
+	read_by_plain = 0;
+	rounds();
+	assert_int_equal(read_by_plain, 0);
 }
 
 int main(void)
@@ -613,7 +698,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(t_reads),  T(t_writes),	T(t_deep),	  T(t_overlap),
 		T(t_growing), T(t_small),	T(t_one_slot),	  T(t_fails_once),
-		T(t_fails),  T(t_stops_beginning), T(t_refused),  T(t_never),
+		T(t_fails),  T(t_stops_beginning), T(t_made_anew), T(t_breaks_for_ever),
+		T(t_refused), T(t_no_memory),	T(t_never),
 		T(t_callers), K(t_kernel),	K(t_not_stdio),	  K(t_seccomp),
 		K(t_seccomp_later), T(t_cold),
 	};

@@ -375,6 +375,35 @@ static void t_threads(void **state)
 	end();
 }
 
+/* Two registrations in one GPU page have pages of their own each, and go in any order. */
+static void t_two_in_a_page(void **state)
+{
+	char *page, *at[2];
+	unsigned int i;
+	CUdeviceptr d;
+
+	begin(ONLY);
+	assert_int_equal(cuMemAlloc(&d, 128 * K), 0);
+	page = (char *)(uintptr_t)((d + 64 * K - 1) & ~(CUdeviceptr)(64 * K - 1));
+	for (i = 0; i < 2; i++) {
+		at[i] = page + (1 + 2 * i) * 4 * K;
+		assert_int_equal(cuFileBufRegister(at[i], 4 * K, 0).err, 0);
+	}
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(cuFileRead(t.fh, at[i % 2], 4 * K, i * 4 * K, 0), 4 * K);
+		assert_int_equal(last().bytes[OGDS_ROUTE_P2PDMA], 4 * K);
+		assert_int_equal(last().retried, 0);
+		cuMemcpyDtoH(t.got, (CUdeviceptr)(uintptr_t)at[i % 2], 4 * K);
+		assert_memory_equal(t.got, t.file + i * 4 * K, 4 * K);
+	}
+	assert_int_equal(cuFileBufDeregister(at[1]).err, 0);
+	assert_int_equal(cuFileRead(t.fh, at[0], 4 * K, 0, 0), 4 * K);
+	assert_int_equal(last().bytes[OGDS_ROUTE_P2PDMA], 4 * K);
+	assert_int_equal(cuFileBufDeregister(at[0]).err, 0);
+	cuMemFree(d);
+	end();
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 int main(void)
@@ -383,6 +412,7 @@ int main(void)
 		T(t_after_nvfs), T(t_asked_for), T(t_by_a_cpu), T(t_refused),
 		T(t_refused_by_driver), T(t_next_route), T(t_module_refuses), T(t_md), T(t_none),
 		T(t_theirs), T(t_end_of_file), T(t_threads),
+		T(t_two_in_a_page),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);
