@@ -129,7 +129,7 @@ void nvfs_mapping_revoke(struct nvfs_mapping *m, bool freed)
 void nvfs_mapping_leave(struct nvfs_mapping *m)
 {
 	spin_lock(&m->lock);
-	if (!--m->users)
+	if (!--m->users && wq_has_sleeper(&m->idle))
 		wake_up_all(&m->idle);
 	spin_unlock(&m->lock);
 }

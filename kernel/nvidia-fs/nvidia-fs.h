@@ -161,6 +161,8 @@ struct nvfs_mapping {
 	struct mutex sparse_lock;	/* the hole list of the fence page; a leaf */
 	struct nvfs_rdma_info rdma;	/* lock; zeros: none */
 
+	unsigned long p2p_pair;		/* the drive its pages go to; one word, no lock; p2p_io.c */
+
 	/* set by MAP before READY, constant until the teardown */
 	bool mapped;			/* MAP succeeded: there is something to tear down */
 	u64 size;			/* GPU buffer, bytes */

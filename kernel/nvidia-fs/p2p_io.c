@@ -201,10 +201,13 @@ struct nvfs_p2p *nvfs_p2p_hold(struct nvfs_mapping *m)
 	return p;
 }
 
-/* The kernel's own verdict on card and drive, asked once for each drive that comes. */
-static bool nvfs_p2p_pair(struct nvfs_p2p_gpu *gpu, struct pci_dev *drive, unsigned int slot)
+/*
+ * The kernel's own verdict on card and drive, asked once for each drive that comes. gen is from
+ * before the drive was found in its slot.
+ */
+static bool nvfs_p2p_pair(struct nvfs_p2p_gpu *gpu, struct pci_dev *drive, unsigned int slot,
+			  unsigned long gen)
 {
-	unsigned long gen = nvfs_peers_gen();
 	u64 bit = BIT_ULL(slot);
 	bool known, ok;
 
@@ -236,6 +239,8 @@ enum nvfs_p2p_why nvfs_p2p_drive(struct nvfs_mapping *m, struct block_device *bd
 				 struct pci_dev *drive)
 {
 	enum nvfs_p2p_why why = NVFS_P2P_USED;
+	unsigned long gen = nvfs_peers_gen();
+	unsigned long pair;
 	struct nvfs_peer *peer;
 	unsigned int slot = 0;
 	struct nvfs_p2p *p;
@@ -245,6 +250,14 @@ enum nvfs_p2p_why nvfs_p2p_drive(struct nvfs_mapping *m, struct block_device *bd
 	if (peer)
 		slot = peer->slot;
 	rcu_read_unlock();
+	/*
+	 * A small request is one of many to one drive: the pair that was allowed last is a word of
+	 * the mapping, no lock. It holds until a drive comes or goes; pages that go meanwhile are
+	 * nvfs_mapping_enter()'s matter, as they are after any answer of this function.
+	 */
+	pair = gen * 2 * NVFS_MAX_PEERS + NVFS_MAX_PEERS + slot;
+	if (peer && READ_ONCE(m->p2p_pair) == pair && READ_ONCE(m->state) == NVFS_READY)
+		return blk_queue_pci_p2pdma(bdev_get_queue(bdev)) ? why : NVFS_P2P_QUEUE;
 	p = nvfs_p2p_hold(m);
 	if (!p)
 		return m->p2p_why;
@@ -252,8 +265,10 @@ enum nvfs_p2p_why nvfs_p2p_drive(struct nvfs_mapping *m, struct block_device *bd
 		why = NVFS_P2P_DRIVE;
 	else if (!blk_queue_pci_p2pdma(bdev_get_queue(bdev)))
 		why = NVFS_P2P_QUEUE;
-	else if (!nvfs_p2p_pair(p->gpu, drive, slot))
+	else if (!nvfs_p2p_pair(p->gpu, drive, slot, gen))
 		why = NVFS_P2P_PAIR;
+	else
+		WRITE_ONCE(m->p2p_pair, pair);
 	nvfs_mapping_leave(m);
 	return why;
 }

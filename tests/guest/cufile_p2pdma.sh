@@ -20,6 +20,7 @@ export CUFILE_LOGFILE_PATH=$t_tmp/cufile.log T_STOCK=y
 ex=$t_top/build/host/examples
 seed=${T_SEED:-$RANDOM}
 prop=(--triples 5 --holes 3 --max-bytes 24M) seconds=2 size=$((16 << 20))
+if t_short; then prop=(--triples 3 --holes 2 --max-bytes 8M) size=$((8 << 20)); fi
 [ -z "${OPENGDS_LONG:-}" ] || prop=(--triples 250 --holes 30 --max-bytes 2G) seconds=30 size=$((64 << 20))
 
 # program SECONDS COMMAND...: it passes

@@ -887,14 +887,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(t_reads_together),	 T(t_read_overlaps_copy), T(t_write_overlaps_copy),
-		T(t_small_stays),	 T(t_writes_in_order),	  T(t_growing_in_order),
-		T(t_direct_reads),	 T(t_direct_writes),	  T(t_memory_grows),
-		T(t_memory_returned),	 T(t_memory_refused),	  T(t_no_memory),
-		T(t_near_the_gpu),	 T(t_stream_waits_for_nothing), T(t_other_context),
-		T(t_taken_over),	 T(t_crew_is_shared),	  T(t_large_pages),
-		T(t_no_large_pages),	 T(t_large_pages_refused),
-		T(t_quick_copy_wakes_nobody), T(t_slow_copy_sleeps),
+		T(t_reads_together), T(t_read_overlaps_copy), T(t_write_overlaps_copy),
+		T(t_small_stays), T(t_writes_in_order), T(t_growing_in_order), T(t_direct_reads),
+		T(t_direct_writes), T(t_memory_grows), T(t_memory_returned), T(t_memory_refused),
+		T(t_no_memory), T(t_near_the_gpu), T(t_stream_waits_for_nothing), T(t_taken_over),
+		T(t_other_context), T(t_crew_is_shared), T(t_large_pages), T(t_no_large_pages),
+		T(t_large_pages_refused), T(t_quick_copy_wakes_nobody), T(t_slow_copy_sleeps),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);

@@ -31,7 +31,14 @@ printf '.so man3/cuFileOpen.3\n' >man/cuFileClose.3
 printf "# %s\n't_one': {},\n" "$spdx" >tests/unit/meson.build
 printf '// %s\nint main(void)\n{\n\treturn 0;\n}\n' "$spdx" >tests/unit/t_one.c
 printf '#!/usr/bin/env bash\n# %s\n# gdscp\n' "$spdx" >tests/unit/t_man.sh
-printf '# breaks: a rule\n# red: t_one\n' >tests/mutants/one.patch
+hunk='--- a/tests/unit/t_one.c
++++ b/tests/unit/t_one.c
+@@ -3,3 +3,3 @@
+ {
+-	return 0;
++	return 1;
+ }'
+printf '# breaks: a rule\n# red: t_one\n%s\n' "$hunk" >tests/mutants/one.patch
 printf '#!/usr/bin/env bash\n# %s\n# Guards the good.\ntrue\n' "$spdx" >tests/guest/one.sh
 printf '# One\n\n## Two words\n\n[here](#two-words), [there](two.md#three)\n' >docs/one.md
 printf '# Two\n\n## Three\n\nsee docs/one.md\n' >docs/two.md
@@ -82,7 +89,8 @@ breaks symbols include/cufile.h lib/libcufile.map < <(sed 's/^int.*/&\nint cuFil
 breaks symbols lib/libcufile.map < <(sed 's/.*ogds_ask.*/&\n\togds_more;/' lib/libcufile.map)
 breaks paths lib/a.c < <(echo "$c"; echo "/* see /ho""me/me */")
 breaks tests tests/unit/t_two.c <<<"$c"
-breaks tests tests/mutants/two.patch <<<'# breaks: a rule'
+breaks tests tests/mutants/two.patch < <(echo '# breaks: a rule'; echo "$hunk")
+breaks mutants tests/mutants/two.patch < <(printf '# breaks: a rule\n# red: t_one\n%s\n' "${hunk//return 0/return 2}")
 breaks tests tests/guest/two.sh < <(echo '#!/bin/bash'; echo "# $spdx")
 breaks man tools/two/meson.build tools < <(echo "# $spdx"; echo "executable('two', files('a.c'), install: true)")
 breaks man tests/unit/t_man.sh man/gdscp.1 < <(echo '#!/bin/bash'; echo "# $spdx")
