@@ -21,11 +21,12 @@ size_t t_random_below(uint64_t *state, size_t n)
 void t_random_fresh(uint64_t *state, void *buf, size_t len)
 {
 	uint64_t word = t_random(state);
-	size_t at, n;
+	size_t at;
 
-	for (at = 0; at < len; at += n) {
+	for (at = 0; at + sizeof(word) <= len; at += sizeof(word)) {
 		word += 0xd6e8feb86659fd93ULL;
-		n = len - at < sizeof(word) ? len - at : sizeof(word);
-		memcpy((char *)buf + at, &word, n);
+		memcpy((char *)buf + at, &word, sizeof(word));
 	}
+	word += 0xd6e8feb86659fd93ULL;
+	memcpy((char *)buf + at, &word, len - at);
 }

@@ -38,5 +38,5 @@ while read -r name; do
 	esac
 done <"$t_tmp/short"
 while IFS=$'\t' read -r name _ _ _ _ _ text; do t_bad "$name: $text"; done < <(
-	grep -P '/log@[^\t]*\tFAIL' "$t_tmp/results" 2>/dev/null)
+	grep -P '^unload/[^\t]*\tFAIL' "$t_tmp/results" 2>/dev/null)
 t_done

@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/fscrypt.h>
 #include <linux/fsverity.h>
 #include <stdio.h>
@@ -24,11 +25,13 @@
 #include <unistd.h>
 
 #include "soft.h"
+#include "sum.h"
 #include "t_gpu.h"
 #include "t_pattern.h"
 #include "t_random.h"
 
-static uint8_t *contents(const char *path, size_t *n)
+/* All of a file, of a device the first `front` bytes: its cells use no more. */
+static uint8_t *contents(const char *path, size_t front, size_t *n)
 {
 	int fd = t_open(path, O_RDONLY);
 	struct stat st;
@@ -37,6 +40,8 @@ static uint8_t *contents(const char *path, size_t *n)
 
 	if (fstat(fd, &st))
 		t_die("%s: fstat: %s", path, strerror(errno));
+	if (S_ISBLK(st.st_mode))
+		st.st_size = front;
 	data = malloc(st.st_size + 1);
 	for (*n = 0; data && *n < (size_t)st.st_size; *n += r) {
 		r = pread(fd, data + *n, st.st_size - *n, *n);
@@ -52,7 +57,7 @@ static uint8_t *contents(const char *path, size_t *n)
 static void made(const char *path, uint64_t seed)
 {
 	size_t n;
-	uint8_t *data = contents(path, &n), *want = malloc(n + 1);
+	uint8_t *data = contents(path, 0, &n), *want = malloc(n + 1);
 
 	if (!want)
 		t_die("out of memory");
@@ -80,22 +85,21 @@ static void make(const char *path, size_t n, uint64_t seed, bool soft)
 
 static void check(const char *path, const char *digest)
 {
-	char want[65], hex[65];
+	FILE *f = fopen(digest, "re");
+	uint64_t want, sum;
 	long long size;
 	uint8_t *data;
 	size_t n;
-	FILE *f = fopen(digest, "re");
 
-	if (!f || fscanf(f, "%lld %64s", &size, want) != 2)
+	if (!f || fscanf(f, "%lld %" SCNx64, &size, &want) != 2)
 		t_die("%s: no size and digest in it", digest);
 	fclose(f);
-	data = contents(path, &n);
-	/* of a device only the front is used */
-	if ((long long)n < size)
+	data = contents(path, size, &n);
+	if ((long long)n != size)
 		t_die("%s: %zu bytes, expected %lld", path, n, size);
-	t_sha256(data, size, hex);
-	if (strcmp(hex, want))
-		t_die("%s: digest %.16s, expected %.16s", path, hex, want);
+	sum = matrix_sum(data, n);
+	if (sum != want)
+		t_die("%s: digest %016" PRIx64 ", expected %016" PRIx64, path, sum, want);
 	free(data);
 }
 

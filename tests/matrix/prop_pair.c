@@ -61,19 +61,21 @@ static void read_under(struct prop *p, const struct request *r, off_t low)
 	}
 }
 
-/* What is in the file now: what was written or what it was; from `low` on zero instead. */
-static void settle_under(struct prop *p, const struct request *r, off_t low)
+/* A block of the file, as p->b has it: what was written or was there, from `low` on zero. */
+static void settle_block(struct prop *p, const struct request *r, off_t low, off_t at)
 {
+	bool beside = !r->write || at >= r->off + (off_t)r->size || at + T_BLOCK <= r->off;
 	const uint8_t *data = p->gpu_want + r->target;
-	struct stat st;
 	off_t i;
 
-	if (fstat(p->plain, &st) || st.st_size != RACE_END)
-		bad(p, "the file has %lld bytes, expected %lld", (long long)st.st_size,
-		    (long long)RACE_END);
-	if (pread(p->plain, p->b, RACE_END, 0) != RACE_END)
-		bad(p, "the file is short: %s", strerror(errno));
-	for (i = 0; i < RACE_END; i++) {
+	/* one by one a million bytes take seconds in an emulated guest */
+	if (beside && (at >= low || at + T_BLOCK <= low)) {
+		if (at >= low)
+			memset(p->m->data + at, 0, T_BLOCK);
+		if (!memcmp(p->b + at, p->m->data + at, T_BLOCK))
+			return;
+	}
+	for (i = at; i < at + T_BLOCK; i++) {
 		bool asked = r->write && i >= r->off && i < r->off + (off_t)r->size;
 		bool written = asked && i < r->off + r->got;
 		uint8_t *was = p->m->data + i;
@@ -86,6 +88,20 @@ static void settle_under(struct prop *p, const struct request *r, off_t low)
 		if (p->b[i] != *was)
 			bad(p, "the file: byte %lld is %02x, it was %02x", (long long)i, p->b[i], *was);
 	}
+}
+
+static void settle_under(struct prop *p, const struct request *r, off_t low)
+{
+	struct stat st;
+	off_t at;
+
+	if (fstat(p->plain, &st) || st.st_size != RACE_END)
+		bad(p, "the file has %lld bytes, expected %lld", (long long)st.st_size,
+		    (long long)RACE_END);
+	if (pread(p->plain, p->b, RACE_END, 0) != RACE_END)
+		bad(p, "the file is short: %s", strerror(errno));
+	for (at = 0; at < RACE_END; at += T_BLOCK)
+		settle_block(p, r, low, at);
 	memset(p->m->sure + low, 0, RACE_END - low);
 	p->end = RACE_END;
 }
