@@ -26,7 +26,7 @@ arm_sysroot() {
 	: >>"$r/state/status"
 	"$top/vm/kernels/apt" sources | grep -E " $suite(-backports)? main\$" >"$r/sources.list"
 	arm_apt update || return
-	headers=$(arm_show linux-headers-arm64/$suite-backports |
+	headers=$(arm_show "linux-headers-arm64/$suite-backports" |
 		sed -n 's/^Depends: \(linux-headers-[^ ,]*\).*/\1/p' | head -n 1)
 	common=$(arm_show "$headers" | sed -n 's/.*\(linux-headers-[0-9][^ ,]*-common\).*/\1/p' | head -n 1)
 	kbuild=$(arm_show "$headers" | sed -n 's/.*\(linux-kbuild-[0-9][^ ,]*\).*/\1/p' | head -n 1)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154
 # The fresh Debian as the root disk of a virtual machine: an emulated NVMe drive, its own kernel and
-# initramfs. With the hooked driver, with one that is broken on purpose, and with it turned off.
+# initramfs. With the hooked driver, with one that is broken on purpose, with it turned off, by an
+# initramfs of dracut, and by one from when there was no source to build from.
 
 # what the machine runs instead of init: tells which driver has the root disk
 boot_image() {
@@ -33,12 +34,12 @@ END
 	mke2fs -q -t ext4 -d "$work/disk" "$work/disk.img" && rm -rf "$work/disk" "$root/ship-init"
 }
 
-# start NAME [PARAMETERS]: boots it, and leaves what the console said in $work/out/NAME.console
+# start NAME [PARAMETERS [INITRD]]: boots it; the console is left in $work/out/NAME.console.txt
 start() {
-	local console=$work/out/$1.console
+	local console=$work/out/$1.console initrd=${3:-$root/boot/initrd.img-$k612}
 	rm -f "$console"
 	timeout -k 5 400 qemu-system-x86_64 -accel "$accel" -M q35 -cpu EPYC -smp 2 -m 1G -nodefaults \
-		-display none -no-reboot -kernel "$root/boot/vmlinuz-$k612" -initrd "$root/boot/initrd.img-$k612" \
+		-display none -no-reboot -kernel "$root/boot/vmlinuz-$k612" -initrd "$initrd" \
 		-append "root=/dev/nvme0n1 ro console=ttyS0 panic=-1 oops=panic no_timer_check init=/ship-init ${2:-}" \
 		-drive "file=$work/disk.img,if=none,id=d,format=raw,cache=unsafe" -device nvme,serial=ship,drive=d \
 		-serial "file:$console" || { tail -n 30 "$console"; return 1; }
@@ -55,40 +56,56 @@ boot_parameter() {
 		has "$work/out/parameter.console.txt" 'ship: opengds: nvme: .*opengds\.nvme=stock'
 }
 
+# the package came without a source to build from: every initramfs has its rule for nvme
+boot_no_source() {
+	start no-source '' "$work/initrd.no-source" && has "$work/out/no-source.console.txt" 'ship: nvme stock'
+}
+
+# dracut copies modprobe.d, too
+boot_dracut() {
+	in_root apt-get -q -y --no-install-recommends install dracut-core &&
+		in_root dracut --no-hostonly --force /boot/dracut.img "$k612" || return
+	in_root lsinitramfs /boot/dracut.img >"$work/out/dracut.list"
+	has "$work/out/dracut.list" 'updates/dkms/nvme\.ko' && has "$work/out/dracut.list" 'opengds/nvme-stock/nvme\.ko' || return
+	start dracut '' "$root/boot/dracut.img" && has "$work/out/dracut.console.txt" 'ship: nvme hooked' &&
+		start dracut-off opengds.nvme=stock "$root/boot/dracut.img" &&
+		has "$work/out/dracut-off.console.txt" 'ship: nvme stock'
+}
+
 # broken: what lies in its place is a module of the other kernel
 boot_broken() {
-	local f keep=$work/nvme.keep rc=0
-	f=$(in_root modinfo -k "$k612" -F filename nvme)
-	cp "$root$f" "$keep"
+	local f
+	f=$(module_file nvme "$k612")
+	plain_module "$(module_file nvme "$k61")" "$work/nvme.other" || return
 	case $f in
-	*.xz) xz -c "$root/lib/modules/$k61/updates/dkms/nvme.ko" >"$root$f" ;;
-	*) cp "$root/lib/modules/$k61/updates/dkms/nvme.ko" "$root$f" ;;
+	*/updates/*.xz) xz -c "$work/nvme.other" >"$root$f" ;;
+	*/updates/*) cp "$work/nvme.other" "$root$f" ;;
+	*) echo "the driver of $k612 is $f"; return 1 ;;
 	esac
 	in_root update-initramfs -u -k "$k612" && start broken &&
 		has "$work/out/broken.console.txt" 'ship: nvme stock' &&
-		has "$work/out/broken.console.txt" 'ship: opengds: nvme: the hooked driver does not load' || rc=1
-	cp "$keep" "$root$f"
-	in_root update-initramfs -u -k "$k612" || rc=1
-	return $rc
+		has "$work/out/broken.console.txt" 'ship: opengds: nvme: the hooked driver does not load'
 }
 
 # the one line back, and on again
 boot_off() {
-	local rc=0
+	local initrd=/boot/initrd.img-$k612
 	in_root opengds-nvme-hook off && start off && has "$work/out/off.console.txt" 'ship: nvme stock' &&
-		has "$work/out/off.console.txt" 'ship: opengds: nvme: .*nvme-stock' || rc=1
-	in_root opengds-nvme-hook on || rc=1
-	return $rc
+		has "$work/out/off.console.txt" 'ship: opengds: nvme: .*nvme-stock' || return
+	in_root opengds-nvme-hook on && in_root lsinitramfs "$initrd" >"$work/out/on.list" || return
+	has "$work/out/on.list" 'opengds/load-nvme$' && hasnt "$work/out/on.list" 'etc/opengds/nvme-stock'
 }
 
 part_boot() {
-	once dkms
+	kernels && new_root dkms || return
 	[ -f "$root/boot/initrd.img-$k612" ] || { skipped boot "there is no initramfs of $k612: see the checks dkms-*"; return; }
 	accel=$(vm/accel "$(vm/kernels/kernel 6.12)")
 	check boot-image boot_image || return
 	check boot-hooked-root-disk boot_hooked
-	check boot-broken-driver-falls-back boot_broken
 	check boot-parameter boot_parameter
+	check boot-without-a-source boot_no_source
+	check boot-dracut boot_dracut
 	check boot-off boot_off
+	check boot-broken-driver-falls-back boot_broken
 	rm -f "$work/disk.img"
 }

@@ -21,14 +21,8 @@ container_boot() {
 }
 
 part_containers() {
-	once handshake
-	[ -f "$work/guest/hello" ] || { skipped containers 'handshake-files failed'; return; }
 	check container-image container_image || return
 	check container-guest container_boot
-	local word name text
-	while read -r word name text; do
-		if [ "$word" = ok ]; then pass=$((pass + 1)); else fail=$((fail + 1)); fi
-		if [ "$word" = ok ]; then say_result PASS "container-$name" "$text"; else say_result FAIL "container-$name" "$text"; fi
-	done < <(sed -n 's/^CONTAINER //p' "$work/out/containers.log")
+	guest_lines CONTAINER container "$work/out/containers.log"
 	rm -f "$work/image.tar"
 }

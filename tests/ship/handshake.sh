@@ -27,19 +27,12 @@ handshake_files() {
 	gcc -D_GNU_SOURCE -o "$work/guest/hello" examples/hello_gds.c -Iinclude -Isim/include \
 		-L"$work/guest/lib-new" -l:libcufile.so.0 -L"$(dirname "$(find "$work/guest/sim" -name libcudart.so)")" \
 		-lcudart -Wl,--allow-shlib-undefined || return
-	# the hooked driver that DKMS built
-	f=$(in_root modinfo -k "$k612" -F filename nvme) || return
-	case $f in
-	*/updates/*.xz) xz -dc "$root$f" >"$work/guest/nvme.ko" ;;
-	*/updates/*) cp "$root$f" "$work/guest/nvme.ko" ;;
-	*) echo "the driver of $k612 is $f"; return 1 ;;
-	esac
-	f=$(in_root modinfo -k "$k612" -F filename nvidia-fs) || return
+	# what DKMS built
+	f=$(module_file nvme "$k612") || return
+	[[ $f = */updates/* ]] || { echo "the driver of $k612 is $f"; return 1; }
 	mkdir -p "$work/guest/new"
-	case $f in
-	*.xz) xz -dc "$root$f" >"$work/guest/new/nvidia-fs.ko" ;;
-	*) cp "$root$f" "$work/guest/new/nvidia-fs.ko" ;;
-	esac
+	plain_module "$f" "$work/guest/nvme.ko" || return
+	f=$(module_file nvidia-fs "$k612") && plain_module "$f" "$work/guest/new/nvidia-fs.ko" || return
 	f=$work/guest/old-src/usr/src/opengds-nvidia-fs-$old_version
 	module old "$f" || return
 	# older than what any library of ours takes
@@ -58,16 +51,12 @@ handshake_boot() {
 	return $rc
 }
 
-# each line of the guest is a check of its own
+have_handshake() { kernels && [ "$work/guest/.done" -nt "$work/dkms/.done" ]; }
+
 part_handshake() {
-	once dkms
+	kernels && new_root dkms || return
 	check handshake-files handshake_files || return
+	touch "$work/guest/.done"
 	check handshake-guest handshake_boot
-	local word name text
-	while read -r word name text; do
-		if [ "$word" = ok ]; then pass=$((pass + 1)); else fail=$((fail + 1)); fi
-		if [ "$word" = ok ]; then say_result PASS "handshake-$name" "$text"; else say_result FAIL "handshake-$name" "$text"; fi
-	done < <(sed -n 's/^HANDSHAKE //p' "$work/out/handshake.log")
-	# nobody needs the root with DKMS any more
-	check dkms-purge-leaves-nothing dkms_purge
+	guest_lines HANDSHAKE handshake "$work/out/handshake.log"
 }

@@ -6,8 +6,10 @@ suite=bookworm
 pass=0 fail=0 skip=0
 path=/usr/sbin:/usr/bin:/sbin:/bin
 
-# say_result WORD NAME TEXT: one line, also in the log
-say_result() { printf '%s %s%s\n' "$1" "$2" "${3:+: $3}" | tee -a "$log"; }
+# say_result WORD NAME TEXT: one line, also in the log, and in the part's own
+say_result() {
+	printf '%s %s%s\n' "$1" "$2" "${3:+: $3}" | tee -a "$log" ${part:+"$work/parts/$part"}
+}
 
 # still NAME: tells once a minute that it still runs; its sleep ends with it, and holds no lock
 still() {
@@ -46,17 +48,27 @@ skipped() {
 	say_result SKIP "$1" "$2"
 }
 
+# guest_lines WORD PREFIX FILE: each line `WORD ok|BAD NAME TEXT` that a guest printed is a check
+guest_lines() {
+	local word name text
+	while read -r word name text; do
+		if [ "$word" = ok ]; then
+			pass=$((pass + 1))
+			say_result PASS "$2-$name" "$text"
+		else
+			fail=$((fail + 1))
+			say_result FAIL "$2-$name" "$text"
+		fi
+	done < <(sed -n "s/^$1 //p" "$3")
+}
+
 # has FILE REGEX
 has() { grep -qE -- "$2" "$1" || { echo "no '$2' in $1:"; tail -n 20 "$1"; return 1; }; }
 hasnt() { ! grep -nE -- "$2" "$1" || { echo "'$2' is in $1"; return 1; }; }
 
 # -- roots: a Debian of mmdebstrap (base), one with compilers and headers on top of it (big), both
-# kept in the cache for a day; each part works in a writable layer that is new
-
-headers_of() {	# SUITE: the headers package that the metapackage names
-	"$top/vm/kernels/apt" cache show "linux-headers-amd64/$1" |
-		sed -n 's/^Depends: \(linux-headers-[^ ,]*\).*/\1/p' | head -n 1
-}
+# kept in the cache for a day; on big the one of the part dkms. Each part works in a writable layer
+# that is new
 
 sources() { "$top/vm/kernels/apt" sources | grep -E " $suite(-backports)? main\$"; }
 
@@ -66,19 +78,6 @@ fresh() {
 		[ -n "$(find "$1/.done" -mtime -1)" ]
 }
 made() { declare -f "$2" | key - >"$1/.done"; }
-
-make_base() {
-	fresh "$roots/base" make_base && return 0
-	local proxy opt=()
-	proxy=$(apt-config shell p Acquire::http::Proxy | sed "s/^p='\(.*\)'$/\1/")
-	[ -z "$proxy" ] || opt=(--aptopt="Acquire::http::Proxy \"$proxy\"")
-	rm -rf "$roots/base" "$roots/big"
-	mkdir -p "$roots/base"
-	sources >"$work/sources.list"
-	mmdebstrap --variant=minbase --mode=root "${opt[@]}" --skip=cleanup/apt/lists \
-		$suite "$roots/base/root" - <"$work/sources.list" &&
-		cp /etc/resolv.conf /etc/hosts "$roots/base/root/etc/" && made "$roots/base" make_base
-}
 
 # mount_root LOWER UPPER: at $root, with proc and dev
 mount_root() {
@@ -90,28 +89,20 @@ mount_root() {
 }
 unmount_root() { ! mountpoint -q "$root" || umount -R -l "$root"; }
 
-make_big() {
-	fresh "$roots/big" make_big && return 0
-	rm -rf "$roots/big"
-	mount_root "$roots/base/root" "$roots/big" || return 1
-	# no daemon is started, no service file is looked for
-	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
-	chmod +x "$root/usr/sbin/policy-rc.d"
-	in_root apt-get -q -y --no-install-recommends install dkms openssl gcc libc6-dev make \
-		pkg-config python3 initramfs-tools busybox logrotate kmod zstd xz-utils dpkg-dev \
-		"$headers61" "$headers612" "linux-image-${headers612#linux-headers-}" || return 1
-	in_root apt-get clean
-	unmount_root
-	made "$roots/big" make_big
+lower_of() {
+	case $1 in
+	base) echo "$roots/base/root" ;;
+	big) echo "$roots/big/up:$(lower_of base)" ;;
+	dkms) echo "$work/dkms/up:$(lower_of big)" ;;
+	esac
 }
 
-# new_root base|big: a new layer on one of them
+# new_root base|big|dkms [LAYER]: a new layer on one of them
 new_root() {
-	local lower=$roots/base/root
+	local layer=${2:-$work/layer}
 	unmount_root
-	rm -rf "$work/layer"
-	[ "$1" = base ] || lower=$roots/big/up:$lower
-	mount_root "$lower" "$work/layer" || return 1
+	rm -rf "$layer"
+	mount_root "$(lower_of "$1")" "$layer" || return 1
 	mkdir -p "$root/debs"
 	cp "$work"/debs/*.deb "$root/debs/"
 }
@@ -119,6 +110,18 @@ new_root() {
 in_root() {
 	env -i PATH="$path" HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive OPENGDS_TEST=1 \
 		chroot "$root" "$@"
+}
+
+# module_file MODULE KERNEL: what modprobe would take in the root
+module_file() { in_root modinfo -k "$2" -F filename "$1"; }
+
+# plain_module FILE TO: of the root, as insmod takes it
+plain_module() {
+	case $1 in
+	*.xz) xz -dc "$root$1" >"$2" ;;
+	*.zst) zstd -qdc "$root$1" >"$2" ;;
+	*) cp "$root$1" "$2" ;;
+	esac
 }
 
 # debs NAME...: the files of these packages, as apt takes them; OLD=1: of the older release

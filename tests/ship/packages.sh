@@ -22,6 +22,8 @@ take() {
 	echo "note: $(find "$work/debs" -name "*_${version}_*" | wc -l) packages"
 }
 
+have_packages() { compgen -G "$work/debs/*_${version}_*.deb" >/dev/null; }
+
 part_packages() {
 	check deb-builds-lintian-clean packaging/deb || return
 	check deb-old-builds packaging/deb --no-lintian --out build/deb-old --version "$old_version" \

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Guards what needs no package to be built: each file that is shipped is in one package, none lies
 # in a place of the vendor's, the scripts take away what they made, the default cufile.json changes
-# nothing, and the hooked driver is built from the kernel's own source or not at all. Fails when a
-# file is in no package or in two, when one that was there is changed, when one is left behind.
+# nothing, the hooked driver is built from the kernel's own source or not at all, and an nvme driver
+# is loaded wherever our rule for it got without the rest. Fails when a file is in no package or in
+# two, when one that was there is changed, when one is left behind.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/t_packages.XXXXXX")
@@ -217,6 +218,18 @@ echo 6.1.4-1 >"$OPENGDS_ROOT/var/lib/opengds-nvme-hook/$k/version"
 grep -q "opengds-nvme-hook fetch $k" "$tmp/err" || fail 'find-source: does not say what to do'
 ! find_source --check $k "$tmp/none" || fail 'find-source --check: of another version'
 unset OPENGDS_ROOT
+
+# -- the rule for nvme: an initramfs that has it without load-nvme finds its disk all the same --
+rule=$(sed -n "s#@PREFIX@#$tmp/usr#g; s/^install nvme //p" packaging/nvme-hook/modprobe.conf)
+mkdir -p "$tmp/bin" "$tmp/usr/lib/opengds"
+printf '#!/bin/sh\necho "modprobe $*"\n' >"$tmp/bin/modprobe"
+printf '#!/bin/sh\necho "load-nvme $*"\n' >"$tmp/load-nvme"
+chmod +x "$tmp/bin/modprobe" "$tmp/load-nvme"
+by_rule() { PATH=$tmp/bin:$PATH sh -c "${rule//\$CMDLINE_OPTS/a=1}" 2>&1; }
+[ "$(by_rule)" = 'modprobe --ignore-install nvme a=1' ] ||
+	fail "modprobe.conf: no nvme driver where load-nvme is missing: $(by_rule)"
+mv "$tmp/load-nvme" "$tmp/usr/lib/opengds/"
+[ "$(by_rule)" = 'load-nvme a=1' ] || fail "modprobe.conf: load-nvme does not choose: $(by_rule)"
 
 # -- gdscheck.py is gdscheck --
 mkdir "$tmp/py"
