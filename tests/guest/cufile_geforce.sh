@@ -116,11 +116,14 @@ OPENGDS_STRICT=1 t_run "registered twice: refused, and a part of it is no second
 	cufile_errors --dir /mnt --only buffer-twice
 nothing_stays "registered twice"
 
+# long enough for some lives of the memory
+seconds=4
+! t_debug || seconds=20
 for i in 1 2; do
 	mkdir -p /mnt/$i
 	kind=()
 	[ $i = 1 ] || kind=(--vmm)
-	cufile_reuse --dir /mnt/$i --threads 3 --seconds 4 --seed $((seed + i)) "${kind[@]}" \
+	cufile_reuse --dir /mnt/$i --threads 3 --seconds $seconds --seed $((seed + i)) "${kind[@]}" \
 		>"$t_tmp/reuse.$i" 2>&1 &
 	pids[i]=$!
 done
