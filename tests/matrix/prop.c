@@ -302,6 +302,10 @@ static void run(struct prop *p, const char *self)
 			p->ops &= ~(1u << i);
 	if (p->ops & 1u << OP_WRITE)
 		first_write(p);
+	if (p->grow) {
+		fill(p, 64 * KB);
+		sync_file(p);
+	}
 	/* each at least once, in any order, and then a new look at what the file is by now */
 	for (i = 0; i < OPS; i++)
 		if (p->ops & 1u << i) {
@@ -375,10 +379,11 @@ static const char help[] =
 "  --made SEED    the file is one of `matrix_file make`, and begins as that\n"
 "  --read-only    only reads\n"
 "  --soft         content that can be compressed, as `matrix_file make ... --soft`\n"
+"  --grow         after the first reads and write the file gets 64 KiB and is synced\n"
 "  --ops LIST     only these, besides read and write\n"
 "  --lacks LIST   what the file system has not: direct, mmap, punch, truncate, unwritten\n"
 "  --write-hole   a write into blocks without data may go by CPU\n"
-"  --digest F     write size and digest of the file there\n"
+"  --keep F       write there what the file has at the end\n"
 "  --card N       the GPU (0)\n"
 "  --verbose      a line for each request\n";
 
@@ -412,9 +417,9 @@ static void parse(struct prop *p, int argc, char **argv)
 		{ "file", 1, 0, 'f' }, { "route", 1, 0, 'r' }, { "takes", 1, 0, 't' },
 		{ "reason", 1, 0, 'y' }, { "strict", 0, 0, 's' }, { "seed", 1, 0, 'e' },
 		{ "steps", 1, 0, 'n' }, { "start", 1, 0, 'b' }, { "made", 1, 0, 'm' },
-		{ "read-only", 0, 0, 'R' }, { "soft", 0, 0, 'S' },
+		{ "read-only", 0, 0, 'R' }, { "soft", 0, 0, 'S' }, { "grow", 0, 0, 'g' },
 		{ "ops", 1, 0, 'o' }, { "lacks", 1, 0, 'l' }, { "write-hole", 0, 0, 'w' },
-		{ "digest", 1, 0, 'd' }, { "card", 1, 0, 'c' }, { "verbose", 0, 0, 'v' },
+		{ "keep", 1, 0, 'd' }, { "card", 1, 0, 'c' }, { "verbose", 0, 0, 'v' },
 		{ "help", 0, 0, 'h' }, { "child", 1, 0, 'C' }, { "end", 1, 0, 'E' }, { 0 },
 	};
 	const char *took[TOOKS];
@@ -445,12 +450,13 @@ static void parse(struct prop *p, int argc, char **argv)
 		case 'm': p->made_seed = strtoull(optarg, NULL, 0); break;
 		case 'R': p->read_only = true; break;
 		case 'S': p->soft = true; break;
+		case 'g': p->grow = true; break;
 		case 'o':
 			p->ops = 1u << OP_READ | 1u << OP_WRITE | names("--ops", optarg, ops, OPS);
 			break;
 		case 'l': p->lacks = names("--lacks", optarg, ops, OPS + 1); break;
 		case 'w': p->write_hole = true; break;
-		case 'd': p->digest = optarg; break;
+		case 'd': p->keep = optarg; break;
 		case 'c': p->card = strtol(optarg, NULL, 0); break;
 		case 'v': p->verbose = true; break;
 		case 'C': p->child = true; p->model_fd = strtol(optarg, NULL, 0); break;
@@ -489,8 +495,8 @@ int main(int argc, char **argv)
 	snprintf(p.doing, sizeof(p.doing), "at the end");
 	io_close(&p);
 	file_check_cold(&p);
-	if (p.digest)
-		file_digest(&p, p.digest);
+	if (p.keep)
+		file_keep(&p, p.keep);
 	summary(&p);
 	judge_all(&p);
 	tally_print(&p);

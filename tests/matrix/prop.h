@@ -62,14 +62,14 @@ struct model {
 struct prop {
 	const char *file;
 	enum way way;
-	bool strict, takes[TOOKS], read_only, write_hole, soft, child, verbose;
+	bool strict, takes[TOOKS], read_only, write_hole, soft, grow, child, verbose;
 	const char *reason;	/* NULL: the route that is asked for */
 	uint64_t seed, rnd;
 	unsigned int steps, lacks, ops;	/* bits of enum op */
 	size_t start, made_seed, largest;
 	off_t from, to;		/* requests stay in this part; 0: of the file as it is */
 	int card, model_fd;
-	const char *digest;
+	const char *keep;
 
 	bool device;		/* a block device: it has no end to move */
 	int plain, direct, fd;	/* descriptors; direct -1: lacked; fd: the one cuFile has */
@@ -132,7 +132,8 @@ void file_begin(struct prop *p);
 void file_check(struct prop *p, off_t from, off_t to);
 /* All of it, with none of its pages cached; below, on_again() of the cell sees to that. */
 void file_check_cold(struct prop *p);
-void file_digest(const struct prop *p, const char *path);
+/* What the file has to have, for `matrix_file check`. */
+void file_keep(const struct prop *p, const char *path);
 /* Bytes that were nowhere yet. */
 void fresh(struct prop *p, uint8_t *data, size_t n);
 void model_wrote(struct prop *p, off_t off, const uint8_t *data, size_t n);

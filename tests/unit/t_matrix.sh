@@ -59,10 +59,10 @@ prop() {
 }
 
 prop 0 '^took: bounce R-ROUTE-DENIED$' --route bounce --takes bounce --reason R-ROUTE-DENIED \
-	--digest "$tmp/digest"
-$bin/matrix_file check "$tmp/f" "$tmp/digest" || fault "the digest is not the file's"
+	--keep "$tmp/kept"
+$bin/matrix_file check "$tmp/f" "$tmp/kept" || fault "what was kept is not the file's"
 printf '\1\2\3' | dd of="$tmp/f" bs=1 seek=5 conv=notrunc status=none
-$bin/matrix_file check "$tmp/f" "$tmp/digest" 2>/dev/null && fault "a changed file has the digest"
+$bin/matrix_file check "$tmp/f" "$tmp/kept" 2>/dev/null && fault "a changed file passes"
 prop 0 '^took: none R-ROUTE-DENIED$' --route bounce --takes none --reason R-ROUTE-DENIED --strict
 prop 1 '^BAD .*took bounce' --route bounce --takes nvfs
 prop 1 '^BAD .*the reason is R-ROUTE-DENIED, expected R-HOLE' --route bounce --takes bounce --reason R-HOLE
