@@ -145,7 +145,7 @@ ssize_t flow_run(struct flow *f, struct request *rq, int64_t off, uint64_t size,
 	else
 		f->piece = piece_of(size, helpers + 1, f->most);
 	f->n = (off - f->start + size + f->piece - 1) / f->piece;
-	pthread_mutex_init(&f->lock, NULL);
+	f->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	atomic_init(&f->next, 0);
 	atomic_init(&f->stop, f->n);
 	f->got = 0;

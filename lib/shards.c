@@ -4,12 +4,12 @@
 
 #include "shards.h"
 
-unsigned int shards_thread(void)
+__thread unsigned int shards_number;
+
+unsigned int shards_number_new(void)
 {
 	static atomic_uint next;
-	static __thread unsigned int mine;
 
-	if (!mine)
-		mine = 1 + atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % 0x7fffffff;
-	return mine - 1;
+	shards_number = 1 + atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % 0x7fffffff;
+	return shards_number;
 }
