@@ -156,12 +156,14 @@ static enum nvfs_p2p_why nvfs_p2p_foreign(struct nvfs_p2p_gpu *gpu, struct nvfs_
 	if (!a && !b)
 		return NVFS_P2P_USED;
 	if (a != b || a->type != MEMORY_DEVICE_PCI_P2PDMA ||
-	    nvfs_p2p_owner(map) != &gpu->pdev->dev) {
+	    nvfs_p2p_owner(map) != &gpu->pdev->dev)
 		why = NVFS_P2P_FOREIGN;
+	else if (nvfs_p2p_is_wc(page_address(pfn_to_page(PHYS_PFN(from)))))
+		why = NVFS_P2P_WC;
+	if (why)
 		put_dev_pagemap(a);
-	} else {
+	else
 		part->foreign = a;
-	}
 	put_dev_pagemap(b);
 	return why;
 }

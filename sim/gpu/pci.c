@@ -6,6 +6,7 @@
  * tests look at VRAM from elsewhere in the guest.
  */
 #include <linux/bitops.h>
+#include <linux/pci-p2pdma.h>
 #include <linux/slab.h>
 
 #include "gpu_sim.h"
@@ -19,6 +20,10 @@ MODULE_DEVICE_TABLE(pci, gpu_ids);
 bool gpu_wc;
 module_param_named(wc, gpu_wc, bool, 0444);
 MODULE_PARM_DESC(wc, "map the BAR write-combined, as GPU drivers do unless told not to (0)");
+
+static bool gpu_own_pages;
+module_param_named(own_pages, gpu_own_pages, bool, 0444);
+MODULE_PARM_DESC(own_pages, "make P2PDMA pages of the whole BAR, as NVIDIA's driver does where BAR1 is static (0)");
 
 LIST_HEAD(gpu_cards);
 
@@ -115,6 +120,15 @@ static int gpu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 			      ioremap(card->phys, (u64)card->npages << GPU_SIM_PAGE_SHIFT);
 	if (!card->vram)
 		goto put;
+	if (gpu_own_pages) {
+		/* devres of the function: they go after gpu_remove() */
+		ret = pci_p2pdma_add_resource(pdev, GPU_SIM_BAR, 0, 0);
+		if (ret) {
+			dev_err(&pdev->dev, "own_pages=1: the kernel gives BAR 2 no P2PDMA pages (CONFIG_PCI_P2PDMA, %s): %pe\n",
+				IS_ENABLED(CONFIG_PCI_P2PDMA) ? "yes" : "no", ERR_PTR(ret));
+			goto unmap;
+		}
+	}
 	ret = gpu_vram_init(card);
 	if (ret)
 		goto unmap;

@@ -6,7 +6,7 @@
  *
  * Prints "OK bytes" or "ERR ERRNO text", and then "GPU poison|data|pattern|other": what
  * the GPU buffer holds afterwards (pattern: that of --seed, from --file-off on). With
- * --carriers also what stood for GPU memory.
+ * --carriers also what stood for GPU memory; with --pages what a process gets of its pages.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "t_pattern.h"
 
 struct try {
-	bool write, direct, closed, host_memory;
+	bool write, direct, closed, host_memory, pages;
 	int access, gpu;
 	const char *file, *proc, *dev;
 	size_t size, buffer, shadow;
@@ -71,6 +71,17 @@ static void carriers(const struct nvfs *nv, const struct nvfs_map *map)
 		printf("CARRIERS p2pdma\n");
 	else
 		printf("CARRIERS shadow: %.160s\n", c.reason);
+}
+
+/* "PAGES ok" or "PAGES ERRNO: why not" */
+static void pages(const struct nvfs *nv, const struct nvfs_map *map)
+{
+	struct nvfs_ogds_pages p = { .cpuvaddr = (uintptr_t)map->cpu };
+
+	if (ioctl(nv->fd[0], NVFS_IOCTL_OGDS_PAGES, &p))
+		printf("PAGES %s: %.160s\n", nvfs_errname(-errno), p.reason);
+	else
+		printf("PAGES ok\n");
 }
 
 static uint32_t want_carriers(const char *name)
@@ -124,6 +135,8 @@ static int run(const struct try *t)
 	printf("GPU %s\n", content(gpu, t));
 	if (nvfs_want_carriers)
 		carriers(&nv, &map);
+	if (t->pages)
+		pages(&nv, &map);
 	nvfs_unmap(&map);
 	nvfs_close(&nv);
 	t_gpu_free(gpu);
@@ -136,7 +149,7 @@ static void __attribute__((noreturn)) usage(void)
 	      "                [--file-off O] [--gpu-off O] [--gpu N] [--seed X]\n"
 	      "                [--access ro|wo|rw] [--no-direct] [--closed] [--host-memory]\n"
 	      "                [--proc DIR] [--dev DIR] [--direct-only]\n"
-	      "                [--carriers auto|shadow|p2pdma]\n", stderr);
+	      "                [--carriers auto|shadow|p2pdma] [--pages]\n", stderr);
 	exit(2);
 }
 
@@ -148,7 +161,7 @@ int main(int argc, char **argv)
 		{ "gpu", 1, 0, 'g' }, { "seed", 1, 0, 'x' }, { "access", 1, 0, 'a' },
 		{ "no-direct", 0, 0, 'n' }, { "closed", 0, 0, 'c' }, { "host-memory", 0, 0, 'h' },
 		{ "proc", 1, 0, 'p' }, { "dev", 1, 0, 'd' }, { "direct-only", 0, 0, 'D' },
-		{ "carriers", 1, 0, 'k' },
+		{ "carriers", 1, 0, 'k' }, { "pages", 0, 0, 'P' },
 		{ 0 },
 	};
 	struct try t = { .direct = true, .access = O_RDWR, .size = 65536, .seed = 1 };
@@ -178,6 +191,7 @@ int main(int argc, char **argv)
 		case 'd': t.dev = optarg; break;
 		case 'D': nvfs_direct_only = true; break;
 		case 'k': nvfs_want_carriers = want_carriers(optarg); break;
+		case 'P': t.pages = true; break;
 		default: usage();
 		}
 	}
