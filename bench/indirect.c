@@ -19,6 +19,8 @@
 #define BEST_BYTES SIDE_GIB	/* in flight at once, at most, where the best raw is looked for */
 #define ENGINE (16UL << 20)	/* piece at which the copy engine is as fast as it gets */
 
+#define PINNED (256UL << 10)	/* below, the calling thread does it all */
+
 static const char usage[] =
 	"usage: indirect --dir DIR --lib NAME=PATH [--lib NAME=PATH]... [OPTIONS]\n"
 	"\n"
@@ -32,6 +34,8 @@ static const char usage[] =
 	"                     repeated: buffered,direct:read,write:4K,1M:1,16\n"
 	"  --ms N             of a measurement (150)\n"
 	"  --range SIZE       a thread's part of the file, at most, and its buffer (64M)\n"
+	"  --pin              requests below 256K: each thread on a processor of its own, in all\n"
+	"                     contestants the same one, else one's luck with it is in the figures\n"
 	"  --no-best          do not look for raw's best number of threads\n"
 	"\n"
 	"Exit status: 0; 1 when a byte was wrong or a library failed; 2: wrong arguments, or a\n"
@@ -51,7 +55,7 @@ struct bench {
 	unsigned int cells;
 	uint64_t range;
 	uint64_t file_size;
-	bool no_best;
+	bool no_best, pin;
 };
 
 static void __attribute__((noreturn)) give_up(const char *what, const char *arg)
@@ -88,6 +92,8 @@ static struct side_cell *add(struct bench *b, uint32_t flags, uint64_t size, uns
 	c->resident = -1;
 	c->o.what = SIDE_CELL;
 	c->o.flags = flags | (b->run.unregistered ? 0 : SIDE_REGISTERED);
+	if (b->pin && size < PINNED)
+		c->o.flags |= SIDE_PIN;
 	c->o.size = size;
 	c->o.range = range ? range : size;
 	c->o.threads = threads;
@@ -307,7 +313,8 @@ static void parse(struct bench *b, int argc, char **argv)
 {
 	static const struct option option[] = {
 		SIDE_OPTIONS, { "rows", 1, 0, 'R' }, { "ms", 1, 0, 'm' }, { "range", 1, 0, 'a' },
-		{ "no-best", 0, 0, 'b' }, { "help", 0, 0, 'h' }, { 0 },
+		{ "no-best", 0, 0, 'b' }, { "pin", 0, 0, 'P' },
+		{ "help", 0, 0, 'h' }, { 0 },
 	};
 	const char *rows[32];
 	unsigned int n = 0, i;
@@ -336,6 +343,7 @@ static void parse(struct bench *b, int argc, char **argv)
 				give_up("a multiple of 4K", optarg);
 			break;
 		case 'b': b->no_best = true; break;
+		case 'P': b->pin = true; break;
 		case 'h':
 			fputs(usage, stdout);
 			exit(0);

@@ -34,6 +34,9 @@ enum side_what {
 #define SIDE_REGISTERED 4
 #define SIDE_DIRECT 8		/* O_DIRECT */
 #define SIDE_WRITE 16
+/* Thread n runs on the n-th processor, in all contestants the same one. What a library starts then
+ * runs there, too: for requests that one thread does alone. */
+#define SIDE_PIN 32
 
 struct side_order {
 	uint32_t what, flags, threads, reserved;

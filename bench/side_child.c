@@ -68,6 +68,33 @@ double side_cpu(void)
 
 /* -- threads -- */
 
+/* This thread on the n-th of the processors that the process has, or again on all of them. */
+static void pin(unsigned int n, bool on)
+{
+	static cpu_set_t all;
+	static atomic_bool known;
+	cpu_set_t one;
+	int cpu;
+
+	if (!on && !atomic_load(&known))
+		return;
+	pthread_mutex_lock(&here.lock);
+	if (!atomic_load(&known) && sched_getaffinity(getpid(), sizeof(all), &all))
+		side_die("sched_getaffinity: %s", strerror(errno));
+	atomic_store(&known, true);
+	pthread_mutex_unlock(&here.lock);
+	one = all;
+	if (on) {
+		CPU_ZERO(&one);
+		n %= CPU_COUNT(&all);
+		for (cpu = 0; !CPU_ISSET(cpu, &all) || n--; cpu++)
+			;
+		CPU_SET(cpu, &one);
+	}
+	if (sched_setaffinity(0, sizeof(one), &one))
+		side_die("sched_setaffinity: %s", strerror(errno));
+}
+
 static void *worker(void *arg)
 {
 	struct side_worker *w = arg;
@@ -88,6 +115,7 @@ static void *worker(void *arg)
 		pthread_mutex_unlock(&here.lock);
 		if (!job)
 			continue;
+		pin(w->n, here.o.flags & SIDE_PIN);
 		job(w);
 		pthread_mutex_lock(&here.lock);
 		if (!--here.left)

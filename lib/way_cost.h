@@ -4,7 +4,8 @@
  * copy engine. Learnt while the library runs, per GPU and class of sizes.
  *
  * A class holds the cost of a byte by each way, averaged over the last requests; the cheaper one
- * is taken, and every 64th request of a class tries the other. While as many store as the bus has
+ * is taken, and every 64th request of a class tries the other, every 1024th where that costs twice
+ * as much and more. While as many store as the bus has
  * room for, large requests take the copy engine, which adds what is left of it. Small requests
  * are not measured:
  * one copy costs more than all of their stores. Any thread; the words are independent and a
@@ -25,6 +26,7 @@
 #define WAY_LARGE ((size_t)4 << 20)	/* and here it is good at it */
 #define WAY_CLASSES 16		/* of log2: 64 KiB, 128 KiB, ... */
 #define WAY_RETRY 64
+#define WAY_RETRY_DEAR 1024
 
 enum way { WAY_STORE, WAY_COPY, WAYS };
 
@@ -48,7 +50,7 @@ static inline unsigned int way_class(size_t size)
 
 static inline enum way way_choose(struct way_cost *c, size_t size)
 {
-	unsigned int k, n;
+	unsigned int k, n, retry;
 	uint64_t store, copy;
 	enum way best;
 
@@ -72,7 +74,8 @@ static inline enum way way_choose(struct way_cost *c, size_t size)
 	/* the first ones of a way made what later ones find: it is tried again soon */
 	if (n < WAY_RETRY)
 		return n % 8 == 7 ? !best : best;
-	return n % WAY_RETRY == WAY_RETRY - 1 ? !best : best;
+	retry = store / 2 >= copy || copy / 2 >= store ? WAY_RETRY_DEAR : WAY_RETRY;
+	return n % retry == retry - 1 ? !best : best;
 }
 
 static inline void way_took(struct way_cost *c, enum way way, size_t size, uint64_t ns)

@@ -60,6 +60,23 @@ static void t_cheaper(void **state)
 	assert_in_range(copies(&c, MIB, 1000, (uint64_t[]){ 500000, 100000 }, one), 900, 999);
 }
 
+/* What costs much more is tried seldom, and found soon when it does no more. */
+static void t_dear(void **state)
+{
+	static const uint64_t one[] = { 1, 1 }, dear[] = { 10000, 25000 };
+	struct way_cost c = { 0 };
+
+	copies(&c, WAY_MEASURED, WAY_RETRY, dear, one);
+	assert_in_range(copies(&c, WAY_MEASURED, 4 * WAY_RETRY_DEAR, dear, one), 1, 8);
+	/* the ways change places: by the one that is taken, and by the other */
+	assert_in_range(copies(&c, WAY_MEASURED, WAY_RETRY_DEAR, (uint64_t[]){ 50000, 25000 },
+			       one), WAY_RETRY_DEAR / 2, WAY_RETRY_DEAR);
+	copies(&c, WAY_MEASURED, 4 * WAY_RETRY_DEAR, dear, one);
+	copies(&c, WAY_MEASURED, 2 * WAY_RETRY_DEAR, (uint64_t[]){ 10000, 4000 }, one);
+	assert_in_range(copies(&c, WAY_MEASURED, 1000, (uint64_t[]){ 10000, 4000 }, one), 900,
+			1000);
+}
+
 /* The first copy made pinned memory and streams: a hundred times what one costs. */
 static void t_slow_beginning(void **state)
 {
@@ -91,6 +108,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(t_small),
 		cmocka_unit_test(t_cheaper),
+		cmocka_unit_test(t_dear),
 		cmocka_unit_test(t_slow_beginning),
 		cmocka_unit_test(t_both),
 	};
