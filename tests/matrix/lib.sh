@@ -72,6 +72,13 @@ m_fs() {
 	m_mount "$type" "$dev"
 }
 
+# m_device DEVICE: the variant is the device itself. The kernel punches holes only into one that can
+# have blocks zeroed below it.
+m_device() {
+	m_file=$1
+	[ "$(cat "/sys/class/block/${1##*/}/queue/write_zeroes_max_bytes")" != 0 ] || m_opts=(--lacks punch)
+}
+
 m_again() {
 	umount "$m_dir" || t_fail "umount $m_dir: $(fuser -vm "$m_dir" 2>&1 | tail -n 3)"
 	M_OPTS=${m_mounted[2]} m_mount "${m_mounted[0]}" "${m_mounted[1]}"

@@ -57,7 +57,7 @@ on_up() {
 		;;
 	esac
 	if [ "$1" != "${1%-dev}" ]; then
-		m_file=$dm_dev
+		m_device "$dm_dev"
 	else
 		m_fs ext4 "$dm_dev"
 	fi

@@ -14,7 +14,7 @@ on_up() {
 	[ "$1" != direct ] || opt=(--direct-io=on)
 	loop_dev=$(losetup -f --show "${opt[@]}" "$(m_drive 0)") || t_fail "losetup: no loop device"
 	if [ "$1" = dev ]; then
-		m_file=$loop_dev
+		m_device "$loop_dev"
 	else
 		m_fs ext4 "$loop_dev"
 	fi

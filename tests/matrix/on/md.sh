@@ -43,7 +43,7 @@ on_up() {
 	md_set array_state active
 	t_wait 10 test -b "/dev/$md_name" || t_fail "no /dev/$md_name"
 	if [ "$1" != "$level" ]; then
-		m_file=/dev/$md_name
+		m_device "/dev/$md_name"
 	else
 		m_fs ext4 "/dev/$md_name"
 	fi

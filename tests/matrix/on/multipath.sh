@@ -15,7 +15,7 @@ on_up() {
 	dev=$(m_drive 0)
 	[ "$(find /sys/class/nvme/ -mindepth 1 | wc -l)" = 2 ] || t_fail "not two controllers"
 	if [ "$1" = dev ]; then
-		m_file=$dev
+		m_device "$dev"
 	else
 		m_fs ext4 "$dev"
 	fi

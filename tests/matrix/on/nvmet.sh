@@ -43,7 +43,7 @@ on_up() {
 	t_wait 20 nvmet_namespace >/dev/null || t_fail "no namespace of $nvmet_nqn"
 	dev=$(nvmet_namespace)
 	if [ "$1" = dev ]; then
-		m_file=$dev
+		m_device "$dev"
 	else
 		m_fs ext4 "$dev"
 	fi

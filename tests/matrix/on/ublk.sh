@@ -22,7 +22,7 @@ on_up() {
 	dev=$(sed -n 's/^ready //p' "$t_tmp/ublk")
 	t_wait 10 test -b "$dev" || t_fail "no $dev"
 	if [ "$1" != "${1%-dev}" ]; then
-		m_file=$dev
+		m_device "$dev"
 	else
 		m_fs ext4 "$dev"
 	fi
