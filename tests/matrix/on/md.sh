@@ -16,6 +16,9 @@ on_needs() {
 	m_module md-mod "$level"
 }
 
+# The array of an earlier variant with this name goes some time after it was told to.
+md_new() { echo "$md_name" 2>/dev/null >/sys/module/md_mod/parameters/new_array; }
+
 # md_set FILE VALUE: of the array
 md_set() { echo "$2" >"/sys/block/$md_name/md/$1" || t_fail "md: $1: $2"; }
 
@@ -23,7 +26,7 @@ on_up() {
 	local level=${1%-dev} disks=2 n drive
 	[ "$level" != raid5 ] || disks=3
 	md_name=md_$level
-	echo "$md_name" >/sys/module/md_mod/parameters/new_array || t_fail "md: no new array"
+	t_wait 20 md_new || t_fail "md: no new array $md_name"
 	md_set metadata_version none
 	md_set level "$level"
 	md_set raid_disks $disks
