@@ -100,8 +100,8 @@ static int fall_back(struct request *rq, const struct plan *p, const struct ogds
 			  (long long)q->file_off, route_table[q->route]->name, errmap_text(err),
 			  t->id, t->text, t->remedy, facts_reason(p->no_fall_back)->id,
 			  facts_reason(p->no_fall_back)->text);
-		/* not a fault of the drive, but something that only the CPU could do */
-		return err == -ENOTBLK || err == -EOPNOTSUPP ? ERR(IO_NOT_SUPPORTED) : err;
+		/* no fault of the drive, but a known cause: what the next plan would say, too */
+		return why != REASON_DIRECT_FAILED ? ERR(IO_NOT_SUPPORTED) : err;
 	}
 	if (file_say_once(rq->file, why))
 		log_notice("%s: %s: %llu bytes at %lld by %s: %s; done through host memory (%s: %s; %s)",

@@ -181,7 +181,8 @@ t_drive() {
 	for d in /sys/block/nvme*; do
 		[ -e "$d/device/serial" ] || continue
 		[ "$(tr -d ' ' <"$d/device/serial")" = "gds$1" ] || continue
-		[ -b "/dev/${d##*/}" ] || return 1
+		# a path of a namespace that several controllers reach has no node
+		[ -b "/dev/${d##*/}" ] || continue
 		echo "/dev/${d##*/}"
 		return 0
 	done

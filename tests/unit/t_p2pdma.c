@@ -253,6 +253,24 @@ static void t_next_route(void **state)
 	end();
 }
 
+/* The request that learns it is refused with the same error as all that come after it. */
+static void t_strict_learns(void **state)
+{
+	int i;
+
+	begin(ONLY);
+	ogds_handle_set_strict(t.fh, true);
+	atomic_store(&fake.page_error, EREMOTEIO);
+	atomic_store(&fake.page_failures, 1);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(cuFileRead(t.fh, t.gpu, 64 * K, 0, 0), -1);
+		assert_int_equal(errno, CU_FILE_IO_NOT_SUPPORTED);
+		assert_string_equal(ogds_reason_id(last().reason), "R-PAGES-DEVICE");
+	}
+	assert_int_equal(atomic_load(&fake.page_failures), 0);
+	end();
+}
+
 /* A file that the module refuses at run time goes by pages in the same request. */
 static void t_module_refuses(void **state)
 {
@@ -410,9 +428,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(t_after_nvfs), T(t_asked_for), T(t_by_a_cpu), T(t_refused),
-		T(t_refused_by_driver), T(t_next_route), T(t_module_refuses), T(t_md), T(t_none),
-		T(t_theirs), T(t_end_of_file), T(t_threads),
-		T(t_two_in_a_page),
+		T(t_refused_by_driver), T(t_next_route), T(t_strict_learns),
+		T(t_module_refuses), T(t_md), T(t_none), T(t_theirs), T(t_end_of_file),
+		T(t_threads), T(t_two_in_a_page),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);

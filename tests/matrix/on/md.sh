@@ -25,7 +25,8 @@ md_set() { echo "$2" >"/sys/block/$md_name/md/$1" || t_fail "md: $1: $2"; }
 on_up() {
 	local level=${1%-dev} disks=2 n drive
 	[ "$level" != raid5 ] || disks=3
-	md_name=md_$level
+	# on Linux 7 the array of an earlier variant may keep its name
+	md_name=md_${1//-/_}
 	t_wait 20 md_new || t_fail "md: no new array $md_name"
 	md_set metadata_version none
 	md_set level "$level"
