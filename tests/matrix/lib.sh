@@ -56,6 +56,7 @@ m_mount() {
 m_fs() {
 	local type=$1 dev=$2
 	shift 2
+	m_is_device "$dev"
 	case $type in
 	ext4)
 		# of so small a one the blocks would have 1 KiB
@@ -72,9 +73,13 @@ m_fs() {
 	m_mount "$type" "$dev"
 }
 
+# m_is_device DEVICE: what m_drive said instead, in a shell of its own, ends the variant here
+m_is_device() { [ -b "$1" ] || t_fail "no block device: $1"; }
+
 # m_device DEVICE: the variant is the device itself. The kernel punches holes only into one that can
 # have blocks zeroed below it.
 m_device() {
+	m_is_device "$1"
 	m_file=$1
 	[ "$(cat "/sys/class/block/${1##*/}/queue/write_zeroes_max_bytes")" != 0 ] || m_opts=(--lacks punch)
 }
