@@ -150,7 +150,7 @@ ssize_t bounce_flow(struct request *rq, int64_t off, uint64_t size, uint64_t va,
 	struct flow f = { .work.run = run, .most = slot_bytes(), .helpers = UINT_MAX };
 	ssize_t r;
 
-	if (rq->by_drive && size >= RING_MIN)
+	if (rq->by_drive && size >= RING_MIN && rq->file->may_ring)
 		f.ring = ring_take();
 	r = flow_run(&f, rq, off, size, va, done);
 	if (f.ring)

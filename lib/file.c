@@ -261,6 +261,7 @@ static int judge(struct file *f)
 	const struct facts_reason_text *t;
 	unsigned int why;
 
+	f->may_ring = file_may_ring(f);
 	f->reason = f->user ? REASON_USER_FS : file_facts(f, false);
 	f->pages_reason = f->reason == REASON_STACKED ? file_facts(f, true) : f->reason;
 	why = c->routes & 1u << OGDS_ROUTE_P2PDMA ? f->pages_reason : f->reason;

@@ -42,6 +42,7 @@ struct file {
 	char name[FACTS_PATH];	/* path, or "fd 7" */
 	unsigned int reason;	/* why it does not go direct (facts) */
 	unsigned int pages_reason; /* the same for requests on GPU pages in the process */
+	bool may_ring;		/* io_uring is right for it, see file_facts.h */
 	atomic_bool strict;
 	atomic_uint refused;	/* a reason learnt from a request, or 0 */
 	_Atomic uint64_t said;	/* bit n: reason n stands in the log */

@@ -106,6 +106,23 @@ static unsigned int device_facts(const struct file *f, bool pages)
 	return r ? r : f->fd_direct < 0 ? REASON_NO_ODIRECT : REASON_NONE;
 }
 
+bool file_may_ring(const struct file *f)
+{
+	static const char *const known[] = { "ext4", "xfs", "btrfs", "f2fs", "ext3", "ext2" };
+	struct fs_facts fs;
+	unsigned int i;
+
+	if (f->user)
+		return false;
+	if (S_ISBLK(f->st.st_mode))
+		return true;
+	fs_cache_find(f->st.st_dev, f->user_fd, &fs);
+	for (i = 0; !fs.mount_err && i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(fs.mount.fs, known[i]))
+			return true;
+	return false;
+}
+
 unsigned int file_facts(const struct file *f, bool pages)
 {
 	struct fs_facts fs;

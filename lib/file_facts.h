@@ -12,4 +12,13 @@
  */
 unsigned int file_facts(const struct file *f, bool pages);
 
+/*
+ * May its requests go by io_uring? When a file system moves less than asked, io_uring goes on by
+ * itself, where the file system says that it is by now. FUSE does not say it (fuse_direct_IO() of
+ * Linux 6.12 leaves ki_pos as it was): what follows comes from the request's beginning, and the
+ * count is full. So only those file systems are named that do it by iomap or
+ * generic_file_read_iter(), and block devices.
+ */
+bool file_may_ring(const struct file *f);
+
 #endif /* FILE_FACTS_H */

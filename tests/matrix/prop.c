@@ -79,7 +79,8 @@ static bool lacked(const struct prop *p, unsigned int op)
 		return p->lacks & 1u << OP_TRUNCATE;
 	if (op == OP_LOAD)
 		return !p->map;
-	return p->lacks & 1u << op;
+	/* what is lacked of it is looked at there */
+	return op != OP_APPEND && p->lacks & 1u << op;
 }
 
 /* -- operations that are no request -- */
@@ -381,7 +382,9 @@ static const char help[] =
 "  --soft         content that can be compressed, as `matrix_file make ... --soft`\n"
 "  --grow         after the first reads and write the file gets 64 KiB and is synced\n"
 "  --ops LIST     only these, besides read and write\n"
-"  --lacks LIST   what the file system has not: direct, mmap, punch, truncate, unwritten\n"
+"  --lacks LIST   what the file system has not: append (with O_DIRECT), direct, mmap, punch,\n"
+"                 truncate, unwritten\n"
+"  --pins         plain reads pin the memory that they fill, which a view of the BAR cannot be\n"
 "  --write-hole   a write into blocks without data may go by CPU\n"
 "  --keep F       write there what the file has at the end\n"
 "  --card N       the GPU (0)\n"
@@ -419,6 +422,7 @@ static void parse(struct prop *p, int argc, char **argv)
 		{ "steps", 1, 0, 'n' }, { "start", 1, 0, 'b' }, { "made", 1, 0, 'm' },
 		{ "read-only", 0, 0, 'R' }, { "soft", 0, 0, 'S' }, { "grow", 0, 0, 'g' },
 		{ "ops", 1, 0, 'o' }, { "lacks", 1, 0, 'l' }, { "write-hole", 0, 0, 'w' },
+		{ "pins", 0, 0, 'p' },
 		{ "keep", 1, 0, 'd' }, { "card", 1, 0, 'c' }, { "verbose", 0, 0, 'v' },
 		{ "help", 0, 0, 'h' }, { "child", 1, 0, 'C' }, { "end", 1, 0, 'E' }, { 0 },
 	};
@@ -456,6 +460,7 @@ static void parse(struct prop *p, int argc, char **argv)
 			break;
 		case 'l': p->lacks = names("--lacks", optarg, ops, OPS + 1); break;
 		case 'w': p->write_hole = true; break;
+		case 'p': p->pins = true; break;
 		case 'd': p->keep = optarg; break;
 		case 'c': p->card = strtol(optarg, NULL, 0); break;
 		case 'v': p->verbose = true; break;

@@ -62,7 +62,7 @@ struct model {
 struct prop {
 	const char *file;
 	enum way way;
-	bool strict, takes[TOOKS], read_only, write_hole, soft, grow, child, verbose;
+	bool strict, takes[TOOKS], read_only, write_hole, pins, soft, grow, child, verbose;
 	const char *reason;	/* NULL: the route that is asked for */
 	uint64_t seed, rnd;
 	unsigned int steps, lacks, ops;	/* bits of enum op */

@@ -373,14 +373,18 @@ void io_append(struct prop *p)
 {
 	int fd = open(p->file, O_RDWR | O_APPEND | (p->way == WAY_RAW ? O_DIRECT : 0) | O_CLOEXEC);
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = fd };
+	bool lacked = p->way == WAY_RAW && p->lacks & 1u << OP_APPEND;
 	struct nvfs_ioctl_ioargs a = { 0 };
 	CUfileHandle_t fh;
 	CUfileError_t e;
 	ssize_t got;
 	int r;
 
+	if ((fd < 0) != lacked)
+		bad(p, "open with O_APPEND: %s%s", fd < 0 ? strerror(errno) : "there",
+		    lacked ? ", and --lacks names it" : "");
 	if (fd < 0)
-		bad(p, "open with O_APPEND: %s", strerror(errno));
+		return;
 	if (p->way != WAY_RAW) {
 		e = cuFileHandleRegister(&fh, &descr);
 		if (e.err != CU_FILE_INVALID_FILE_OPEN_FLAG)

@@ -56,7 +56,8 @@ static void read_under(struct prop *p, const struct request *r, off_t low)
 		bool old = r->got < 0 || (ssize_t)i >= r->got;
 
 		if (got != was && (old ? got && got != want[i] : i < sure || got))
-			bad(p, "GPU memory: byte %zu is %02x, the file had %02x", i, got, was);
+			bad(p, "GPU memory: byte %zu is %02x, the file had %02x, the memory %02x; returned %zd",
+			    i, got, was, want[i], r->got);
 		want[i] = got;
 	}
 }
@@ -258,6 +259,8 @@ static void start_child(struct prop *p, const char *self, pid_t *pid)
 		argv[n++] = "--soft";
 	if (p->write_hole)
 		argv[n++] = "--write-hole";
+	if (p->pins)
+		argv[n++] = "--pins";
 	if (p->reason) {
 		argv[n++] = "--reason";
 		argv[n++] = p->reason;

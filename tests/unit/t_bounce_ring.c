@@ -206,6 +206,15 @@ static int setup(void **state)
 	return 0;
 }
 
+static int setup_fuse(void **state)
+{
+	fake_setup(state);
+	fake_machine("fuse.sshfs", "rw", false);
+	common();
+	ring_fake_in(&ops, base);
+	return 0;
+}
+
 static int setup_kernel(void **state)
 {
 	fake_setup(state);
@@ -249,6 +258,17 @@ static void t_reads(void **state)
 	assert_int_equal(ftruncate(m.fd, 2 * MIB + 77), 0);
 	read_gives(3 * MIB, MIB, MIB + 77);
 	read_gives(SIZE, 0, 2 * MIB + 77);
+}
+
+/* Of a file system of which nobody knows whether io_uring goes on in the right place. */
+static void t_unknown(void **state)
+{
+	open_file(PLAIN);
+	read_gives(SIZE, 0, SIZE);
+	write_gives(3 * MIB, MIB, 3 * MIB);
+	assert_int_equal(atomic_load(&ring_fake.begun), 0);
+	assert_int_equal(atomic_load(&ring_fake.rings), 0);
+	file_is_right(SIZE);
 }
 
 static void t_writes(void **state)
@@ -695,13 +715,14 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define K(f) cmocka_unit_test_setup_teardown(f, setup_kernel, teardown)
+#define F(f) cmocka_unit_test_setup_teardown(f, setup_fuse, teardown)
 	const struct CMUnitTest tests[] = {
 		T(t_reads),  T(t_writes),	T(t_deep),	  T(t_overlap),
 		T(t_growing), T(t_small),	T(t_one_slot),	  T(t_fails_once),
 		T(t_fails),  T(t_stops_beginning), T(t_made_anew), T(t_breaks_for_ever),
 		T(t_refused), T(t_no_memory),	T(t_never),
 		T(t_callers), K(t_kernel),	K(t_not_stdio),	  K(t_seccomp),
-		K(t_seccomp_later), T(t_cold),
+		K(t_seccomp_later), T(t_cold),	F(t_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, fake_cuda, NULL);

@@ -7,7 +7,8 @@ on_variants() { echo plain; }
 on_up() {
 	m_dir=$OPENGDS_OUT/matrix.9p
 	mkdir -p "$m_dir" || t_fail "mkdir $m_dir"
-	m_opts=(--lacks 'mmap,punch,unwritten')
+	# large reads pin what they fill, small ones are copied
+	m_opts=(--lacks 'mmap,punch,unwritten' --pins)
 }
 
 on_again() { echo 3 >/proc/sys/vm/drop_caches; }

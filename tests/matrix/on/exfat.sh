@@ -8,7 +8,8 @@ on_needs() { m_module exfat; }
 on_up() {
 	m_tool mkfs.exfat exfatprogs
 	m_fs exfat "$(m_drive 0)"
-	m_opts=(--lacks 'punch,unwritten')
+	# 7 can allocate without writing
+	m_opts=(--lacks "punch$([[ $OPENGDS_KERNEL = *7 ]] || echo ,unwritten)")
 }
 
 on_down() { m_down; }

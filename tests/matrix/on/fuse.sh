@@ -30,8 +30,8 @@ on_up() {
 	m_dir=$top
 	mkdir "$under/files"
 	serve "$1"
-	# a file that is opened without the page cache has no shared mapping
-	[ "$1" != direct-io ] || m_opts=(--lacks mmap)
+	# a file that is opened without the page cache has no shared mapping, and reads pin
+	[ "$1" != direct-io ] || m_opts=(--lacks mmap --pins)
 }
 
 on_again() {

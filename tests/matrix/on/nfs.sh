@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by guest
-# NFS 3 and 4.2 from the guest's own server, over its loopback: ext4 below.
+# NFS 3 and 4.2 from the guest's own server, over its loopback: ext4 below. The kernel's client opens
+# no file with O_APPEND and O_DIRECT.
 
 on_variants() { printf '%s\n' v3 v4; }
 on_needs() { m_module nfsd nfs "nfs$([ "$1" = v3 ] && echo v3 || echo v4)"; }
 
 serve() {
-	echo "$under *(rw,no_root_squash,insecure,no_subtree_check,fsid=7)" >/etc/exports
+	# version 4 has one tree, whose root is no export by itself here
+	echo "$under *(rw,no_root_squash,insecure,no_subtree_check,fsid=$([ "$1" = v4 ] && echo 0 || echo 7))" \
+		>/etc/exports
 	mkdir -p /run/rpcbind /var/lib/nfs/v4recovery
 	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd || t_fail "mount of nfsd"
 	pidof rpcbind >/dev/null || rpcbind -w || t_fail rpcbind
@@ -18,9 +21,9 @@ serve() {
 }
 
 nfs() {
-	local how=vers=4.2
-	[ "$1" = v4 ] || how=vers=3,nolock
-	mount -t nfs -o "$how,actimeo=0" "127.0.0.1:$under" "$m_dir" || t_fail "mount -t nfs -o $how"
+	local how=vers=4.2 path=/
+	[ "$1" = v4 ] || how=vers=3,nolock path=$under
+	mount -t nfs -o "$how,actimeo=0" "127.0.0.1:$path" "$m_dir" || t_fail "mount -t nfs -o $how"
 }
 
 on_up() {
@@ -32,9 +35,9 @@ on_up() {
 	m_dir=$under
 	m_fs ext4 "$(m_drive 0)"
 	m_dir=$top
-	serve
+	serve "$1"
 	nfs "$1"
-	[ "$1" = v4 ] || m_opts=(--lacks 'punch,unwritten')
+	m_opts=(--lacks "append$([ "$1" = v4 ] || echo ,punch,unwritten)")
 }
 
 on_again() {
