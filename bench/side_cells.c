@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cpu.h"
 #include "side_child.h"
 #include "t_pattern.h"
 
@@ -182,7 +183,7 @@ static void by_stores(struct side_worker *w, const struct side_file *f, size_t a
 
 	side_cu(cu.attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, w->gpu), "cuPointerGetAttribute");
 	by_kernel(w, f, at);
-	__builtin_ia32_sfence();
+	cpu_store_fence();
 }
 
 /* One call of the size, or, of more than a piece, pieces one behind the other. */

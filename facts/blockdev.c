@@ -2,7 +2,9 @@
 /*
  * blockdev.c - what a block device is, from sysfs alone.
  *
- * root/sys/dev/block/MAJOR:MINOR links to the device's folder. Its place tells the kind:
+ * root/sys/dev/block/MAJOR:MINOR links to the device's folder. podman gives a container an empty one
+ * in its place; there the links of root/sys/class/block are tried until the numbers are right. The
+ * folder's place tells the kind:
  *
  *	devices/.../0000:01:00.0/nvme/nvme0/nvme0n1	a drive on PCI
  *	devices/virtual/nvme-fabrics/ctl/nvme0/nvme0n1	over a network
@@ -181,12 +183,44 @@ static void limits(const char *root, const char *disk, struct facts_block *out)
 		out->integrity = strcmp(text, "none") && strcmp(text, "nop");
 }
 
-static int find(const char *root, const char *link, struct facts_block *out)
+struct wanted {
+	const char *root, *numbers;
+	char *path;
+	size_t len;
+};
+
+static int has_numbers(void *arg, const char *name)
+{
+	const struct wanted *w = arg;
+	char text[32];
+
+	if (facts_link(w->root, "sys/class/block", name, w->path, w->len) ||
+	    facts_read_in(w->root, w->path, "dev", text, sizeof(text)) < 0)
+		return 0;
+	return !strcmp(text, w->numbers);
+}
+
+/* The device's own folder: 0 or -errno. */
+static int folder(const char *root, unsigned int major, unsigned int minor, char *path, size_t len)
+{
+	char numbers[32];
+	struct wanted w = { root, numbers, path, len };
+	int r;
+
+	snprintf(numbers, sizeof(numbers), "%u:%u", major, minor);
+	r = facts_link(root, "sys/dev/block", numbers, path, len);
+	if (r != -ENOENT)
+		return r;
+	r = facts_entries(root, "sys/class/block", has_numbers, &w);
+	return r > 0 ? 0 : r ? r : -ENOENT;
+}
+
+static int find(const char *root, unsigned int major, unsigned int minor, struct facts_block *out)
 {
 	char path[FACTS_SYSFS_PATH];
 	int ret;
 
-	ret = facts_link(root, "sys/dev/block", link, path, sizeof(path));
+	ret = folder(root, major, minor, path, sizeof(path));
 	if (ret)
 		return ret;
 	ret = name_of(path, out->name);
@@ -205,12 +239,10 @@ static int find(const char *root, const char *link, struct facts_block *out)
 int facts_block_find(const char *root, unsigned int major, unsigned int minor,
 		     struct facts_block *out)
 {
-	char link[32];
 	int ret;
 
 	memset(out, 0, sizeof(*out));
-	snprintf(link, sizeof(link), "%u:%u", major, minor);
-	ret = find(root, link, out);
+	ret = find(root, major, minor, out);
 	if (ret)
 		memset(out, 0, sizeof(*out));
 	return ret;
@@ -220,11 +252,8 @@ int facts_block_find(const char *root, unsigned int major, unsigned int minor,
 static int disk_dir(const char *root, unsigned int major, unsigned int minor, char *path,
 		    size_t len)
 {
-	char link[32];
-	int r;
+	int r = folder(root, major, minor, path, len);
 
-	snprintf(link, sizeof(link), "%u:%u", major, minor);
-	r = facts_link(root, "sys/dev/block", link, path, len);
 	if (!r && facts_there(root, path, "partition"))
 		parent(path);
 	return r;

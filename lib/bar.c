@@ -7,6 +7,7 @@
 
 #define LOG_MODULE "cufio-bar"
 #include "bar.h"
+#include "cpu.h"
 #include "device.h"
 #include "errmap.h"
 #include "facts.h"
@@ -211,7 +212,7 @@ void bar_put(struct bar *b)
 
 void bar_fence(void)
 {
-	__builtin_ia32_sfence();
+	cpu_store_fence();
 }
 
 /* One place: what CUDA wrote must stand in the view, in the CPU's eyes. 1: it does not. */

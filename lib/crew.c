@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define LOG_MODULE "cufio-crew"
+#include "cpu.h"
 #include "crew.h"
 #include "log.h"
 #include "os.h"
@@ -49,15 +50,6 @@ static struct {
 	.last = &crew.first,
 	.size = UNKNOWN,
 };
-
-static void relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 /* -- the list; crew.lock held -- */
 
@@ -114,7 +106,7 @@ static void wait_for_bell(unsigned int seen, bool slow)
 	while (spin && os->now_ns() < until) {
 		for (i = 0; i < 32 && spin; i++) {
 			spin = !atomic_load(&crew.wanted);
-			relax();
+			cpu_relax();
 		}
 	}
 	atomic_fetch_sub(&crew.spinning, 1);
@@ -223,7 +215,7 @@ static void wait_for_helpers(struct crew_work *w)
 		for (i = 0; i < 32; i++) {
 			if (!atomic_load(&w->inside))
 				return;
-			relax();
+			cpu_relax();
 		}
 		if (!until)
 			until = os->now_ns() +

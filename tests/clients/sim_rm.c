@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cpu.h"
 #include "gpu_sim.h"
 #include "rm/wire.h"
 #include "t_gpu.h"
@@ -277,7 +278,7 @@ static void check_both_ways(uint32_t name, CUdeviceptr mem, size_t size)
 	CHECK(!memcmp(at + skip, a, size));
 	fresh(a, size);
 	memcpy(at + skip, a, size);
-	__builtin_ia32_sfence();
+	cpu_store_fence();
 	t_vram_get(b, mem, size);
 	CHECK(!memcmp(a, b, size));
 	t_gpu_get(b, mem, size);

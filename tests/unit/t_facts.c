@@ -309,6 +309,33 @@ static void t_block_nvme(void **state)
 	assert_int_equal(b.logical_block, 512);
 }
 
+/* podman puts an empty folder in the place of sys/dev/block. */
+static void t_block_masked(void **state)
+{
+	struct facts_block b;
+	char text[16];
+
+	put(PCI0 "/nvme0n1/queue/logical_block_size", "512\n");
+	put(PCI0 "/nvme0n1/dev", "259:0\n");
+	put(PCI0 "/nvme0n1/nvme0n1p2/partition", "2\n");
+	put(PCI0 "/nvme0n1/nvme0n1p2/dev", "259:2\n");
+	put("sys/dev/block/.keep", "");
+	ln("sys/class/block/nvme0n1",
+	   "../../devices/pci0000:00/0000:00:04.0/0000:01:00.0/nvme/nvme0/nvme0n1");
+	ln("sys/class/block/nvme0n1p2",
+	   "../../devices/pci0000:00/0000:00:04.0/0000:01:00.0/nvme/nvme0/nvme0n1/nvme0n1p2");
+	assert_int_equal(facts_block_find(root, 259, 2, &b), 0);
+	assert_int_equal(b.kind, FACTS_BLOCK_NVME);
+	assert_string_equal(b.name, "nvme0n1p2");
+	assert_string_equal(b.disk, "nvme0n1");
+	assert_int_equal(facts_block_find(root, 259, 0, &b), 0);
+	assert_string_equal(b.name, "nvme0n1");
+	assert_true(facts_block_text(root, 259, 2, "queue/logical_block_size", text,
+				     sizeof(text)) > 0);
+	assert_string_equal(text, "512");
+	assert_int_equal(facts_block_find(root, 259, 22, &b), -ENOENT);
+}
+
 static void t_block_integrity(void **state)
 {
 	struct facts_block b;
@@ -610,7 +637,7 @@ int main(void)
 		T(t_mount_escapes), T(t_mount_last_wins), T(t_mount_empty_source),
 		T(t_mount_by_id), T(t_mount_many), T(t_mount_long_options), T(t_mount_bad),
 		T(t_option),
-		T(t_block_nvme), T(t_block_integrity), T(t_block_fabric),
+		T(t_block_nvme), T(t_block_masked), T(t_block_integrity), T(t_block_fabric),
 		T(t_block_head_one_path), T(t_block_head_other_namespace),
 		T(t_block_head_two_paths), T(t_block_head_fabric), T(t_block_head_no_path),
 		T(t_block_domain), T(t_block_others), T(t_block_md_named), T(t_block_bad),
