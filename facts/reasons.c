@@ -95,8 +95,10 @@ static const struct facts_reason_text table[] = {
 	       "look for 'NVRM' in dmesg and report the driver's version with this status; the copy "
 	       "engine does it meanwhile"),
 	REASON(BAR_NO_HANDLE, "R-BAR-NO-HANDLE",
-	       "this GPU memory has no handle: of a pool (cuMemAllocAsync), virtual or managed",
-	       "allocate it with cudaMalloc; the copy engine does it meanwhile"),
+	       "this GPU memory has no handle: of a pool (cuMemAllocAsync), managed, or of cuMemCreate "
+	       "without one",
+	       "allocate it with cudaMalloc, or cuMemCreate with "
+	       "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR; the copy engine does it meanwhile"),
 	REASON(BAR_PROOF, "R-BAR-PROOF",
 	       "a mapping of GPU memory did not show what CUDA had written there",
 	       "report the driver's version; nothing was lost, the copy engine does it"),
@@ -123,6 +125,10 @@ static const struct facts_reason_text table[] = {
 	       "the kernel lets no peer-to-peer transfer to this GPU through the device under the file",
 	       "put the file on an NVMe drive, or on md 0, 1 or 10 of such, below one switch or a "
 	       "host bridge that the kernel allows; 'dmesg' may name the parameter"),
+	REASON(BAR_SEVERAL, "R-BAR-SEVERAL",
+	       "this GPU memory is several pieces that cuMemMap put beside each other",
+	       "register what each cuMemMap mapped by itself, or allocate it in one piece; the copy "
+	       "engine does it meanwhile"),
 };
 
 _Static_assert(sizeof(table) / sizeof(*table) == REASONS, "a reason is without its texts");

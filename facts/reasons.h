@@ -56,6 +56,7 @@ enum facts_reason {
 	REASON_PAGES_KERNEL,	/* the kernel has no pages for PCI memory */
 	REASON_PAGES_MEMORY,	/* this memory has none, or they could not be mapped */
 	REASON_PAGES_DEVICE,	/* the device under the file does not take them */
+	REASON_BAR_SEVERAL,	/* a bar's memory is several pieces, mapped beside each other */
 	REASONS
 };
 

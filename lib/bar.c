@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* bar.c - GPU memory as the CPU sees it through BAR1. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,6 +14,7 @@
 #include "facts.h"
 #include "lane.h"
 #include "log.h"
+#include "object.h"
 #include "os.h"
 #include "rm/rm.h"
 
@@ -106,13 +108,51 @@ static int open_gpu(struct bar_gpu *g)
 
 /* -- one range -- */
 
+/* This memory's own affair: other memory may have a bar. */
+static unsigned int refused(const struct bar_gpu *g, uint64_t va, unsigned int reason,
+			    const char *step, const char *why)
+{
+	const struct facts_reason_text *t = facts_reason(reason);
+
+	log_info("GPU %s: 0x%llx: %s: %s: not seen through BAR1 (%s: %s; %s)", g->dev->pci,
+		 (unsigned long long)va, step, why, t->id, t->text, t->remedy);
+	return reason;
+}
+
+/* Our name of the driver's object that has all of va .. va + len: REASON_NONE, or why not. */
+static unsigned int name_object(struct bar_gpu *g, const struct gpu_ptr *mem, uint64_t va,
+				size_t len, struct object *o, uint32_t *name)
+{
+	int r = object_find(mem, o);
+	const char *step = "";
+	char why[32];
+
+	if (!r && !object_covers(o, va, len))
+		r = -E2BIG;
+	if (r == -EPROTO) {
+		off(g, REASON_BAR_REFUSED, "contents of an IPC handle", r);
+		return REASON_BAR_REFUSED;
+	}
+	if (r == -ENOENT)
+		return refused(g, va, REASON_BAR_NO_HANDLE,
+			       mem->mapped ? "export as a descriptor" : "cuIpcGetMemHandle",
+			       gpu->error(o->result));
+	if (!r)
+		r = object_name(g->rm, o, name, &step);
+	object_end(o);
+	if (r == -E2BIG)
+		return refused(g, va, REASON_BAR_SEVERAL, "the driver's object", "not one");
+	if (!r)
+		return REASON_NONE;
+	snprintf(why, sizeof(why), "%d", r);
+	return refused(g, va, REASON_BAR_REFUSED, step, why);
+}
+
 struct bar *bar_new(struct device *dev, const struct gpu_ptr *mem, uint64_t va, size_t len,
 		    unsigned int *reason)
 {
-	unsigned char ipc[RM_IPC_BYTES];
 	struct bar_gpu *g = &dev->bar;
-	struct rm_memory m;
-	const char *step = "";
+	struct object o;
 	size_t bytes;
 	struct bar *b;
 	bool fixed;
@@ -127,30 +167,17 @@ struct bar *bar_new(struct device *dev, const struct gpu_ptr *mem, uint64_t va, 
 	b = calloc(1, sizeof(*b) + (len + bytes - 1) / bytes * sizeof(b->w[0]));
 	if (!b)
 		return NULL;
-	*reason = REASON_BAR_NO_HANDLE;
-	r = gpu->ipc(mem->ctx, mem->base_va, ipc);
-	if (r) {
-		log_info("GPU %s: 0x%llx: cuIpcGetMemHandle: %s: not seen through BAR1", dev->pci,
-			 (unsigned long long)va, gpu->error(r));
-		goto fail;
-	}
-	*reason = REASON_BAR_REFUSED;
-	if (rm_memory_of(ipc, &m) || m.size < mem->len) {
-		off(g, *reason, "contents of an IPC handle", -EPROTO);
-		goto fail;
-	}
-	r = rm_dup(g->rm, &m, &b->object, &step);
-	if (r) {
-		log_info("GPU %s: 0x%llx: %s: %d: not seen through BAR1", dev->pci,
-			 (unsigned long long)va, step, r);
-		goto fail;
+	*reason = name_object(g, mem, va, len, &o, &b->object);
+	if (*reason) {
+		free(b);
+		return NULL;
 	}
 	atomic_init(&b->refs, 1);
 	b->dev = dev;
 	b->ctx = mem->ctx;
 	b->va = va;
 	b->len = len;
-	b->off = m.off + (va - mem->base_va);
+	b->off = va - o.va;
 	b->fixed = fixed;
 	b->bytes = bytes;
 	b->n = (len + bytes - 1) / bytes;
@@ -160,17 +187,17 @@ struct bar *bar_new(struct device *dev, const struct gpu_ptr *mem, uint64_t va, 
 		g->windows = b;
 		pthread_mutex_unlock(&g->lock);
 	}
-	*reason = REASON_NONE;
 	return b;
-
-fail:
-	free(b);
-	return NULL;
 }
 
 void bar_hold(struct bar *b)
 {
 	atomic_fetch_add(&b->refs, 1);
+}
+
+bool bar_holds(const struct bar *b, uint64_t va, size_t len)
+{
+	return va >= b->va && va - b->va <= b->len && len <= b->len - (va - b->va);
 }
 
 static size_t window_len(const struct bar *b, unsigned int i)

@@ -68,12 +68,15 @@ void bar_gpu_init(struct bar_gpu *g, struct device *dev);
 void bar_gpu_release(struct bar_gpu *g);
 
 /*
- * The bar of va .. va + len, which lie in `mem`; the caller's to put. Nothing is mapped yet.
+ * The bar of va .. va + len, which lie in `mem`; the caller's to put. Nothing is mapped yet. Of
+ * memory of cuMemCreate (object.h) they have to be in one mapping, that of mem->at_va.
  * NULL with *reason: this memory has none. Calls the driver; waits for no GPU.
  */
 struct bar *bar_new(struct device *dev, const struct gpu_ptr *mem, uint64_t va, size_t len,
 		    unsigned int *reason);
 void bar_hold(struct bar *b);
+/* It has all of va .. va + len. Beside it there may be other memory of the same reservation. */
+bool bar_holds(const struct bar *b, uint64_t va, size_t len);
 void bar_put(struct bar *b);
 
 /*

@@ -51,19 +51,36 @@ static void drop_idle(struct bar_gpu *g, uint64_t now)
 		bar_put(gone[n]);
 }
 
+/* All that has this id, when there is room for as much. */
+static bool find_whole(struct bar_gpu *g, const struct gpu_ptr *mem, uint64_t *va, size_t *len)
+{
+	bool room;
+
+	*va = mem->base_va;
+	*len = mem->len;
+	if (mem->mapped && gpu->mapping(mem->ctx, mem->at_va, va, len))
+		return false;
+	pthread_mutex_lock(&g->lock);
+	room = *len <= BAR_CACHED_BYTES && g->cached_bytes + *len <= BAR_CACHED_SUM;
+	pthread_mutex_unlock(&g->lock);
+	return room;
+}
+
 struct bar *bar_cached(struct device *dev, const struct gpu_ptr *mem, unsigned int *reason)
 {
 	struct bar_gpu *g = &dev->bar;
 	struct bar *b = NULL, *gone = NULL;
 	uint64_t now = os->now_ns();
 	bool make = false;
+	size_t len;
+	uint64_t va;
 	int i;
 
 	/* whatever this request is for: who frees memory may never use that size again */
 	if (now - atomic_load(&g->swept_ns) > IDLE_NS)
 		drop_idle(g, now);
 	*reason = atomic_load(&g->reason);
-	if (*reason || !mem->id || mem->len > BAR_CACHED_BYTES)
+	if (*reason || !mem->id || (!mem->mapped && mem->len > BAR_CACHED_BYTES))
 		return NULL;
 	pthread_mutex_lock(&g->lock);
 	i = find(g, mem->id);
@@ -78,16 +95,15 @@ struct bar *bar_cached(struct device *dev, const struct gpu_ptr *mem, unsigned i
 	*reason = g->cached[i].reason;
 	if (b)
 		bar_hold(b);
-	else if (!*reason && ++g->cached[i].seen == 2 &&
-		 g->cached_bytes + mem->len <= BAR_CACHED_SUM)
+	else if (!*reason && ++g->cached[i].seen == 2)
 		make = true;
 	pthread_mutex_unlock(&g->lock);
 	if (gone)
 		bar_put(gone);
-	if (!make)
+	if (!make || !find_whole(g, mem, &va, &len))
 		return b;
 
-	b = bar_new(dev, mem, mem->base_va, mem->len, reason);
+	b = bar_new(dev, mem, va, len, reason);
 	pthread_mutex_lock(&g->lock);
 	i = find(g, mem->id);
 	if (g->cached[i].id == mem->id && !g->cached[i].bar) {
@@ -98,8 +114,8 @@ struct bar *bar_cached(struct device *dev, const struct gpu_ptr *mem, unsigned i
 		if (b) {
 			bar_hold(b);
 			g->cached[i].bar = b;
-			g->cached[i].len = mem->len;
-			g->cached_bytes += mem->len;
+			g->cached[i].len = len;
+			g->cached_bytes += len;
 		}
 	}
 	pthread_mutex_unlock(&g->lock);

@@ -192,6 +192,7 @@ static int cuda_pointer(const void *ptr, struct gpu_ptr *out)
 	out->ctx = ctx;
 	out->base_va = start;
 	out->len = len;
+	out->at_va = (uintptr_t)ptr;
 	out->id = id;
 	return 0;
 }
@@ -476,8 +477,28 @@ static int cuda_ipc(void *ctx, uint64_t va, unsigned char out[64])
 	return r;
 }
 
-/* The handle of memory that is mapped stays with its maker; ours is given back at once. */
-static int cuda_export_fd(void *ctx, uint64_t va, int *fd)
+static int cuda_mapping(void *ctx, uint64_t va, uint64_t *base_va, size_t *len)
+{
+	static void *kept;
+	void *at = late(&kept, "cuMemGetAddressRange_v2");
+	CUresult (*get)(CUdeviceptr *, size_t *, CUdeviceptr);
+	CUdeviceptr base = 0;
+	int r;
+
+	if (!at)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	memcpy(&get, &at, sizeof(get));
+	r = enter(ctx);
+	if (r)
+		return r;
+	r = get(&base, len, va);
+	leave();
+	*base_va = base;
+	return r;
+}
+
+/* The handles of memory that is mapped stay with its maker; ours are given back at once. */
+static int cuda_export_fd(void *ctx, uint64_t va, size_t len, int *fd)
 {
 	static void *kept[3];
 	void *retain_at = late(&kept[0], "cuMemRetainAllocationHandle");
@@ -487,7 +508,7 @@ static int cuda_export_fd(void *ctx, uint64_t va, int *fd)
 	CUresult (*export)(void *, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
 			   unsigned long long);
 	CUresult (*release)(CUmemGenericAllocationHandle);
-	CUmemGenericAllocationHandle h;
+	CUmemGenericAllocationHandle h, last;
 	int r;
 
 	if (!retain_at || !export_at || !release_at)
@@ -498,14 +519,19 @@ static int cuda_export_fd(void *ctx, uint64_t va, int *fd)
 	r = enter(ctx);
 	if (r)
 		return r;
+	*fd = -1;
 	r = retain(&h, (void *)(uintptr_t)va);
 	if (!r) {
-		*fd = -1;
-		r = export(fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+		r = retain(&last, (void *)(uintptr_t)(va + len - 1));
+		if (!r) {
+			if (last == h)
+				r = export(fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+			release(last);
+		}
 		release(h);
 	}
 	leave();
-	return r ? r : *fd < 0 ? CUDA_ERROR_INVALID_HANDLE : 0;
+	return r;
 }
 
 static int cuda_wait_word(void *stream, uint32_t *word, uint32_t value)
@@ -554,6 +580,7 @@ const struct gpu_ops gpu_cuda = {
 	.wait_word = cuda_wait_word,
 	.stream_sync = cuda_stream_sync,
 	.ipc = cuda_ipc,
+	.mapping = cuda_mapping,
 	.export_fd = cuda_export_fd,
 	.sync_memops = cuda_sync_memops,
 };

@@ -110,8 +110,10 @@ void device_set_no_p2p(struct device *d, dev_t files)
 
 void device_own(const struct device *d, struct gpu_ptr *mem)
 {
-	if (!mem->ctx)
+	if (!mem->ctx) {
 		mem->ctx = d->ctx;
+		mem->mapped = true;
+	}
 }
 
 int device_pin(struct device *d, size_t size)

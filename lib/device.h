@@ -42,7 +42,7 @@ struct device *device_get(int index, int *err);
 
 /*
  * Memory of no context, as that of cuMemCreate and of pools, is the device's: what is done with it
- * is done in the primary one.
+ * is done in the primary one, and it is told as mapped.
  */
 void device_own(const struct device *d, struct gpu_ptr *mem);
 

@@ -26,9 +26,15 @@ struct gpu_ptr {
 	enum gpu_mem kind;
 	int dev;		/* index of the device; -1 for host memory */
 	void *ctx;		/* CUDA context that owns it */
-	uint64_t base_va;	/* of the allocation; device and managed memory only */
+	bool mapped;		/* it has none (device_own): of cuMemCreate, or of a pool */
+	/*
+	 * Of the allocation; device and managed memory only. Of mapped memory it may be all that
+	 * was reserved there, with several mappings in it and holes between them.
+	 */
+	uint64_t base_va;
 	size_t len;
-	uint64_t id;		/* of the allocation, never used twice */
+	uint64_t at_va;		/* what was asked for */
+	uint64_t id;		/* of the allocation, or the mapping at at_va; never used twice */
 };
 
 /* A thing copies are queued on: a stream of one context. */
@@ -94,10 +100,16 @@ struct gpu_ops {
 	/* The 64 bytes of a CUDA IPC handle of the allocation that begins at va. */
 	int (*ipc)(void *ctx, uint64_t va, unsigned char out[64]);
 	/*
-	 * A descriptor, to be closed, of memory of cuMemCreate whose mapping begins at va. An
-	 * error: it is other memory, or was made without the type POSIX_FILE_DESCRIPTOR.
+	 * What one cuMemMap put at va: all of that. Of other memory the allocation. Where there
+	 * are several beside each other, the one that va is in.
 	 */
-	int (*export_fd)(void *ctx, uint64_t va, int *fd);
+	int (*mapping)(void *ctx, uint64_t va, uint64_t *base_va, size_t *len);
+	/*
+	 * A descriptor, to be closed, of memory of cuMemCreate whose mapping is va .. va + len; -1:
+	 * it is not one piece of memory. An error: it is other memory, or was made without the
+	 * type POSIX_FILE_DESCRIPTOR.
+	 */
+	int (*export_fd)(void *ctx, uint64_t va, size_t len, int *fd);
 
 	/* Memory operations on this memory are synchronous from now on (needed for DMA). */
 	int (*sync_memops)(uint64_t va, void *ctx);

@@ -8,6 +8,7 @@
 #include "driver.h"
 #include "gpu.h"
 #include "log.h"
+#include "object.h"
 #include "os.h"
 #include "peers.h"
 
@@ -17,7 +18,7 @@
 /* One window of an allocation. Final; the list of them is guarded by g->lock. */
 struct peers_use {
 	struct peers_cover *cover;
-	uint64_t base_va, id;	/* of the allocation */
+	uint64_t base_va, id;	/* of the allocation or mapping */
 	struct peers_use *next;
 };
 
@@ -115,16 +116,16 @@ static bool has_alive(const struct peers_cover *c)
 	return false;
 }
 
-/* lock held. The entry of the object that `m` names now; entries of freed ones are taken off. */
-static struct peers_cover *find(struct peers_gpu *g, const struct rm_memory *m, uint64_t va,
-				uint64_t len)
+/* lock held. The entry of this object as it is now; entries of freed ones are taken off. */
+static struct peers_cover *find(struct peers_gpu *g, const struct object *o, uint64_t len)
 {
 	struct peers_cover *c, *found = NULL;
 
 	for (c = g->covers; c; c = c->next) {
-		if (!c->listed || c->va >= va + len || va >= c->va + c->len)
+		if (!c->listed || c->va >= o->va + len || o->va >= c->va + c->len)
 			continue;
-		if (c->client == m->client && c->source == m->object && c->va == va && has_alive(c))
+		if (c->client == o->client && c->source == o->source && c->va == o->va &&
+		    has_alive(c))
 			found = c;
 		else
 			unlist(g, c);
@@ -132,16 +133,8 @@ static struct peers_cover *find(struct peers_gpu *g, const struct rm_memory *m, 
 	return found;
 }
 
-/* lock held. A second name for the memory: by CUDA's name of it, or (fd >= 0) a descriptor. */
-static int name(struct peers_gpu *g, const struct rm_memory *m, int fd, uint32_t *object,
-		const char **step)
-{
-	return fd < 0 ? rm_dup(g->rm, m, object, step) : rm_import(g->rm, fd, object, step);
-}
-
 /* lock held. The driver takes whole GPU pages, and an address once. NULL: it refused. */
-static struct peers_cover *list(struct peers_gpu *g, const struct rm_memory *m, int fd, uint64_t va,
-				uint64_t len)
+static struct peers_cover *list(struct peers_gpu *g, const struct object *o, uint64_t len)
 {
 	struct peers_cover *c = calloc(1, sizeof(*c));
 	const char *step = "";
@@ -149,14 +142,14 @@ static struct peers_cover *list(struct peers_gpu *g, const struct rm_memory *m, 
 
 	if (!c)
 		return NULL;
-	c->client = m->client;
-	c->source = m->object;
-	c->va = va;
+	c->client = o->client;
+	c->source = o->source;
+	c->va = o->va;
 	c->len = len;
-	r = name(g, m, fd, &c->object, &step);
+	r = object_name(g->rm, o, &c->object, &step);
 	if (r)
 		goto fail;
-	r = rm_peers_register(g->rm, &g->list, c->object, va, len, 0, &step);
+	r = rm_peers_register(g->rm, &g->list, c->object, o->va, len, 0, &step);
 	if (r) {
 		rm_drop(g->rm, c->object);
 		goto fail;
@@ -169,7 +162,7 @@ static struct peers_cover *list(struct peers_gpu *g, const struct rm_memory *m, 
 fail:
 	if (r == -E2BIG || r == -EOPNOTSUPP)	/* this memory's own */
 		log_info("GPU %s: 0x%llx: %s: it cannot be listed for nvidia-fs; take cudaMalloc memory, or allocate less at a time",
-			 g->dev->pci, (unsigned long long)va,
+			 g->dev->pci, (unsigned long long)o->va,
 			 r == -E2BIG ? "the driver holds it in several objects" :
 				       "it is not this GPU's own memory");
 	else
@@ -178,54 +171,32 @@ fail:
 	return NULL;
 }
 
-/*
- * lock held. Memory without an IPC handle: what cuMemCreate made for a descriptor has one. Its
- * mapping begins where the memory does, as cuMemMap takes no other offset than 0.
- */
-static struct peers_cover *cover_exported(struct peers_gpu *g, const struct gpu_ptr *mem)
+/* This memory's own affair: no reason to list no other. */
+static void say_none(const struct peers_gpu *g, uint64_t va, const struct object *o, int r)
 {
-	uint64_t len = (mem->len + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
-	struct rm_memory none = { 0 };
-	struct peers_cover *c;
-	int fd, r;
-
-	/* without an id nobody could tell when it is unmapped */
-	if (!mem->id || mem->base_va & (GPU_PAGE - 1))
-		return NULL;
-	c = find(g, &none, mem->base_va, len);
-	if (c || g->state == PEERS_OFF)
-		return c;
-	r = gpu->export_fd(mem->ctx, mem->base_va, &fd);
-	if (r) {
-		/* this memory's own: of a pool, or made without that type of handle */
+	if (r == -ENOENT)
 		log_info("GPU %s: 0x%llx: neither an IPC handle nor a descriptor (%s): it cannot be listed for nvidia-fs; memory of cudaMalloc can, and of cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR",
-			 g->dev->pci, (unsigned long long)mem->base_va, gpu->error(r));
-		return NULL;
-	}
-	c = list(g, &none, fd, mem->base_va, len);
-	os->close(fd);
-	return c;
+			 g->dev->pci, (unsigned long long)va, gpu->error(o->result));
+	else
+		log_info("GPU %s: 0x%llx: not one piece of memory that is mapped on GPU pages: it cannot be listed for nvidia-fs; register what each cuMemMap mapped by itself",
+			 g->dev->pci, (unsigned long long)va);
 }
 
-/* lock held. The object behind `mem` on the list. NULL: it is not. */
-static struct peers_cover *cover(struct peers_gpu *g, const struct gpu_ptr *mem)
+/* lock held. The object on the list, which has all of va .. va + size. NULL: it is not. */
+static struct peers_cover *cover(struct peers_gpu *g, const struct object *o, uint64_t va,
+				 size_t size)
 {
-	unsigned char ipc[RM_IPC_BYTES];
+	uint64_t len = o->base_va - o->va + o->len;
 	struct peers_cover *c;
-	struct rm_memory m;
-	uint64_t len;
 
-	if (gpu->ipc(mem->ctx, mem->base_va, ipc))
-		return cover_exported(g, mem);
-	if (rm_memory_of(ipc, &m) || m.size < mem->len || m.off > mem->base_va) {
-		off(g, "contents of an IPC handle", -EPROTO);
+	if (!object_covers(o, va, size) || o->va & (GPU_PAGE - 1)) {
+		say_none(g, va, o, -E2BIG);
 		return NULL;
 	}
-	len = m.off + mem->len;
-	len = len <= SHARED ? SHARED : (len + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
-	c = find(g, &m, mem->base_va - m.off, len);
+	len = o->fd < 0 && len <= SHARED ? SHARED : (len + GPU_PAGE - 1) & ~(GPU_PAGE - 1);
+	c = find(g, o, len);
 	if (!c && g->state != PEERS_OFF)
-		c = list(g, &m, -1, mem->base_va - m.off, len);
+		c = list(g, o, len);
 	return c;
 }
 
@@ -256,11 +227,32 @@ static void stop_using(struct peers_gpu *g, struct peers_use *u)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* The allocation of va on the list, for one window more. NULL: it is not. */
-static struct peers_use *use(struct peers_gpu *g, uint64_t va)
+/* lock held. The memory of va .. va + size on the list, for one window more. NULL: it is not. */
+static struct peers_use *use_object(struct peers_gpu *g, const struct gpu_ptr *mem,
+				    const struct object *o, uint64_t va, size_t size)
+{
+	struct peers_use *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return NULL;
+	u->base_va = o->base_va;
+	u->id = mem->id;
+	u->cover = cover(g, o, va, size);
+	if (!u->cover) {
+		free(u);
+		return NULL;
+	}
+	u->next = u->cover->uses;
+	u->cover->uses = u;
+	return u;
+}
+
+static struct peers_use *use(struct peers_gpu *g, uint64_t va, size_t size)
 {
 	struct peers_use *u = NULL;
 	struct gpu_ptr mem;
+	struct object o;
+	int r;
 
 	if (gpu->pointer((void *)(uintptr_t)va, &mem) || mem.kind != GPU_MEM_DEVICE)
 		return NULL;
@@ -268,19 +260,14 @@ static struct peers_use *use(struct peers_gpu *g, uint64_t va)
 	pthread_mutex_lock(&g->lock);
 	if (g->state == PEERS_OFF || connect_rm(g))
 		goto out;
-	u = calloc(1, sizeof(*u));
-	if (!u)
-		goto out;
-	u->base_va = mem.base_va;
-	u->id = mem.id;
-	u->cover = cover(g, &mem);
-	if (!u->cover) {
-		free(u);
-		u = NULL;
-		goto out;
-	}
-	u->next = u->cover->uses;
-	u->cover->uses = u;
+	r = object_find(&mem, &o);
+	if (!r)
+		u = use_object(g, &mem, &o, va, size);
+	else if (r == -EPROTO)
+		off(g, "contents of an IPC handle", r);
+	else
+		say_none(g, va, &o, r);
+	object_end(&o);
 out:
 	pthread_mutex_unlock(&g->lock);
 	return u;
@@ -290,7 +277,7 @@ out:
 static int open_listed(struct peers_gpu *g, struct nvfs_win *w, uint64_t va, size_t size,
 		       unsigned int flags)
 {
-	struct peers_use *u = use(g, va);
+	struct peers_use *u = use(g, va, size);
 	int r;
 
 	if (!u)

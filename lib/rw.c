@@ -126,7 +126,7 @@ static int find_memory(struct request *rq, uint64_t base, uint64_t off, size_t s
  * How the CPU sees the memory of a read. Of a context that is not the primary one nobody's
  * stream could prove it.
  */
-static void find_bar(struct request *rq)
+static void find_bar(struct request *rq, uint64_t va, size_t size)
 {
 	unsigned int why;
 
@@ -139,6 +139,13 @@ static void find_bar(struct request *rq)
 	} else {
 		rq->bar = bar_cached(rq->dev, &rq->mem, &why);
 		rq->bar_held = rq->bar;
+	}
+	/* its id is that of the mapping at the base: the request may leave it for the next one */
+	if (rq->bar && rq->mem.mapped && !bar_holds(rq->bar, va, size)) {
+		if (rq->bar_held)
+			bar_put(rq->bar);
+		rq->bar = NULL;
+		rq->bar_held = false;
 	}
 }
 
@@ -185,7 +192,7 @@ static void fill_in(struct request *rq, struct plan_in *in, int64_t off, size_t 
 		 !c->force_compat && c->routes & OGDS_DIRECT_MASK;
 	/* a request of whole blocks that can go direct has nothing to store: it makes no mapping */
 	if (c->routes & 1u << OGDS_ROUTE_BAR && !(direct && !((off | size | va) % PLAN_BLOCK)))
-		find_bar(rq);
+		find_bar(rq, va, size);
 	in->bar = rq->bar;
 	rq->by_drive = !direct && rq->dev && rq->primary && size >= DRIVE_MIN &&
 		       file_by_drive(rq->file, rq->op == OGDS_OP_READ, size, off);

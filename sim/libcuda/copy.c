@@ -94,6 +94,51 @@ static CUresult copy_locked(uintptr_t dst, uintptr_t src, size_t size, enum side
 	return enqueue_and_wait(stream, op, wait);
 }
 
+/* Of mapped memory what is in one mapping: the next one begins where it ends. */
+static size_t in_one(uintptr_t addr, size_t size)
+{
+	struct sim_range *range = sim_range_find(addr);
+	size_t left;
+
+	if (!range || range->kind != SIM_DEVICE || range->ctx)
+		return size;
+	left = range->size - (addr - range->start);
+	return left < size ? left : size;
+}
+
+/* All of it can be copied: nothing of a copy that cannot is done. */
+static CUresult resolve_all(uintptr_t addr, size_t size, enum side side)
+{
+	CUresult r = CUDA_SUCCESS;
+	struct end end;
+	size_t n;
+
+	for (; !r && size; addr += n, size -= n) {
+		n = in_one(addr, size);
+		r = resolve(addr, n, side, &end);
+	}
+	return r;
+}
+
+/* sim.lock held. A copy over several mappings is one of each of them. */
+static CUresult copy_all(uintptr_t dst, uintptr_t src, size_t size, enum side dst_side,
+			 enum side src_side, CUstream stream, bool async)
+{
+	size_t n = in_one(dst, in_one(src, size));
+	CUresult r;
+
+	if (n == size)
+		return copy_locked(dst, src, size, dst_side, src_side, stream, async);
+	r = resolve_all(dst, size, dst_side);
+	if (!r)
+		r = resolve_all(src, size, src_side);
+	for (; !r && size; dst += n, src += n, size -= n) {
+		n = in_one(dst, in_one(src, size));
+		r = copy_locked(dst, src, n, dst_side, src_side, stream, async);
+	}
+	return r;
+}
+
 static CUresult copy(uintptr_t dst, uintptr_t src, size_t size, enum side dst_side,
 		     enum side src_side, CUstream stream, bool async)
 {
@@ -105,7 +150,7 @@ static CUresult copy(uintptr_t dst, uintptr_t src, size_t size, enum side dst_si
 	pthread_mutex_lock(&sim.lock);
 	r = sim_ctx_current(&ctx);
 	if (!r)
-		r = copy_locked(dst, src, size, dst_side, src_side, stream, async);
+		r = copy_all(dst, src, size, dst_side, src_side, stream, async);
 	pthread_mutex_unlock(&sim.lock);
 	return r;
 }
@@ -155,14 +200,35 @@ SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcD
 	return copy(dstDevice, srcDevice, ByteCount, DEVICE, DEVICE, hStream, true);
 }
 
+/* sim.lock held. In one mapping. */
+static CUresult fill_locked(uintptr_t dst, uint64_t value, unsigned int width, size_t size,
+			    CUstream stream, bool async)
+{
+	struct end to = { 0 };
+	struct sim_op *op;
+	CUresult r;
+
+	r = resolve(dst, size, DEVICE, &to);
+	if (r)
+		return r;
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->kind = SIM_OP_SET;
+	op->dst = to.cpu;
+	op->size = size;
+	op->value = value;
+	op->width = width;
+	return enqueue_and_wait(stream, op, to.sync_memops || (!to.device && !async));
+}
+
 static CUresult fill(uintptr_t dst, uint64_t value, unsigned int width, size_t n, CUstream handle,
 		     bool async)
 {
 	CUresult r = sim_enter();
-	struct end to = { 0 };
-	struct sim_op *op;
 	CUstream stream;
 	CUcontext ctx;
+	size_t size;
 
 	if (r)
 		return r;
@@ -172,20 +238,12 @@ static CUresult fill(uintptr_t dst, uint64_t value, unsigned int width, size_t n
 	r = sim_ctx_current(&ctx);
 	if (!r)
 		r = sim_stream_get(handle, &stream);
-	if (!r && n)
-		r = resolve(dst, n * width, DEVICE, &to);
-	if (!r && n) {
-		op = calloc(1, sizeof(*op));
-		if (op) {
-			op->kind = SIM_OP_SET;
-			op->dst = to.cpu;
-			op->size = n * width;
-			op->value = value;
-			op->width = width;
-			r = enqueue_and_wait(stream, op, to.sync_memops || (!to.device && !async));
-		} else {
-			r = CUDA_ERROR_OUT_OF_MEMORY;
-		}
+	size = n * width;
+	if (!r)
+		r = resolve_all(dst, size, DEVICE);
+	for (; !r && size; dst += n, size -= n) {
+		n = in_one(dst, size);
+		r = fill_locked(dst, value, width, n, stream, async);
 	}
 	pthread_mutex_unlock(&sim.lock);
 	return r;

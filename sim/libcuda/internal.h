@@ -188,6 +188,9 @@ static inline uint8_t *sim_range_cpu(const struct sim_range *range, uintptr_t ad
 	return range->block->cpu + (addr - range->block->va);
 }
 
+/* vmm.c; sim.lock held. The reservation that mapped memory lies in; false: it is other memory. */
+bool sim_vmm_reservation(const struct sim_range *range, uintptr_t *va, size_t *size);
+
 /* stream.c; sim.lock held except where said */
 CUresult sim_stream_get(CUstream handle, CUstream *out);
 CUresult sim_stream_new(CUcontext ctx, unsigned int flags, int priority, CUstream *out);

@@ -44,7 +44,12 @@ static bool attribute_value(const struct sim_range *range, uintptr_t addr, CUpoi
 			    uint64_t *value)
 {
 	bool device = range->kind == SIM_DEVICE;
+	uintptr_t start = range->start;
+	size_t size = range->size;
 
+	/* of mapped memory the reservation is told, as CUDA's reference has it */
+	if (a == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || a == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+		sim_vmm_reservation(range, &start, &size);
 	switch (a) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		*value = (uintptr_t)range->ctx;
@@ -68,10 +73,10 @@ static bool attribute_value(const struct sim_range *range, uintptr_t addr, CUpoi
 		*value = device ? range->block->dev : range->ctx->dev;
 		return true;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		*value = range->start;
+		*value = start;
 		return true;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		*value = range->size;
+		*value = size;
 		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		*value = 1;

@@ -157,6 +157,21 @@ SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t al
 	return r;
 }
 
+bool sim_vmm_reservation(const struct sim_range *range, uintptr_t *va, size_t *size)
+{
+	const struct sim_reservation *v;
+
+	if (range->kind != SIM_DEVICE || range->ctx)
+		return false;
+	for (v = reservations; v; v = v->next)
+		if (range->start >= v->va && range->start - v->va < v->size) {
+			*va = v->va;
+			*size = v->size;
+			return true;
+		}
+	return false;
+}
+
 /* Does any memory lie there? sim.lock held. */
 static bool is_mapped(uintptr_t va, size_t size)
 {

@@ -617,6 +617,42 @@ void fake_gpu_free(char *gpu)
 	assert_int_equal(cuMemFree((uintptr_t)gpu), 0);
 }
 
+void fake_vmm_map(CUdeviceptr va, size_t size, unsigned int types)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = types,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+	};
+	const CUmemAccessDesc desc = {
+		.location = prop.location,
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	CUmemGenericAllocationHandle h;
+
+	assert_int_equal(cuMemCreate(&h, size, &prop, 0), 0);
+	assert_int_equal(cuMemMap(va, size, 0, h, 0), 0);
+	assert_int_equal(cuMemSetAccess(va, size, &desc, 1), 0);
+	/* the mapping keeps it */
+	assert_int_equal(cuMemRelease(h), 0);
+	fake_gpu_set((char *)(uintptr_t)va, 0xee, size);
+}
+
+char *fake_vmm(size_t size, unsigned int types)
+{
+	CUdeviceptr va;
+
+	assert_int_equal(cuMemAddressReserve(&va, size, 0, 0, 0), 0);
+	fake_vmm_map(va, size, types);
+	return (char *)(uintptr_t)va;
+}
+
+void fake_vmm_free(char *gpu, size_t size)
+{
+	assert_int_equal(cuMemUnmap((uintptr_t)gpu, size), 0);
+	assert_int_equal(cuMemAddressFree((uintptr_t)gpu, size), 0);
+}
+
 /* By a descriptor that the library knows nothing of. */
 static void look_at(const char *path, char *to, size_t size)
 {

@@ -74,6 +74,15 @@ char *fake_gpu(size_t size);
 void fake_gpu_set(char *gpu, int byte, size_t size);
 void fake_gpu_free(char *gpu);
 
+/*
+ * Memory of cuMemCreate at an address of its own, of all 0xee; types: of handles that it can be
+ * exported as. fake_vmm_map: at a reserved address.
+ */
+#define FAKE_FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+char *fake_vmm(size_t size, unsigned int types);
+void fake_vmm_map(CUdeviceptr va, size_t size, unsigned int types);
+void fake_vmm_free(char *gpu, size_t size);
+
 /* A file "f" of `size` random bytes, registered, and as much GPU memory: what one test works on. */
 struct fake_pair {
 	CUfileHandle_t fh;

@@ -54,44 +54,6 @@ static struct ogds_report last(void)
 	return r;
 }
 
-/* Memory of cuMemCreate, mapped at a reserved address. */
-static void vmm_map(CUdeviceptr va, size_t size, unsigned int types)
-{
-	const CUmemAllocationProp prop = {
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = types,
-		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
-	};
-	const CUmemAccessDesc desc = {
-		.location = prop.location,
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-	};
-	CUmemGenericAllocationHandle h;
-
-	assert_int_equal(cuMemCreate(&h, size, &prop, 0), 0);
-	assert_int_equal(cuMemMap(va, size, 0, h, 0), 0);
-	assert_int_equal(cuMemSetAccess(va, size, &desc, 1), 0);
-	/* the mapping keeps it */
-	assert_int_equal(cuMemRelease(h), 0);
-}
-
-#define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-
-static char *vmm_new(size_t size, unsigned int types)
-{
-	CUdeviceptr va;
-
-	assert_int_equal(cuMemAddressReserve(&va, size, 0, 0, 0), 0);
-	vmm_map(va, size, types);
-	return (char *)(uintptr_t)va;
-}
-
-static void vmm_free(char *p, size_t size)
-{
-	assert_int_equal(cuMemUnmap((uintptr_t)p, size), 0);
-	assert_int_equal(cuMemAddressFree((uintptr_t)p, size), 0);
-}
-
 /* A read of all of it, by this route; every byte is compared. */
 static void read_by(CUfileHandle_t fh, int fd, char *p, size_t size, enum ogds_route route)
 {
@@ -243,7 +205,7 @@ static void t_reused(void **state)
 /* Memory of cuMemCreate has no IPC handle: it is listed by a descriptor. */
 static void t_exported(void **state)
 {
-	char *p = vmm_new(4 * MIB, FD), *tail = p + MIB;
+	char *p = fake_vmm(4 * MIB, FAKE_FD), *tail = p + MIB;
 	CUfileHandle_t fh;
 	unsigned int open;
 	int fd;
@@ -267,24 +229,64 @@ static void t_exported(void **state)
 	OK(cuFileBufRegister(p, 4 * MIB, 0));
 	read_by(fh, fd, p, 2 * MIB, OGDS_ROUTE_NVFS);
 	OK(cuFileBufDeregister(p));
-	vmm_free(p, 4 * MIB);
+	fake_vmm_free(p, 4 * MIB);
 	close(fd);
 }
 
 static char *mapped_again(char *p, size_t size)
 {
 	assert_int_equal(cuMemUnmap((uintptr_t)p, size), 0);
-	vmm_map((uintptr_t)p, size, FD);
+	fake_vmm_map((uintptr_t)p, size, FAKE_FD);
 	return p;
 }
 
 /* Unmapped while it was registered, and other memory mapped at its address. */
 static void t_exported_again(void **state)
 {
-	char *p = vmm_new(2 * MIB, FD);
+	char *p = fake_vmm(2 * MIB, FAKE_FD);
 
 	other_memory(p, mapped_again);
-	vmm_free(p, 2 * MIB);
+	fake_vmm_free(p, 2 * MIB);
+}
+
+/* Several pieces in one reservation, with a hole: each is listed by itself, and no more than it. */
+static void t_exported_several(void **state)
+{
+	const size_t size = 2 * MIB;
+	CUfileHandle_t fh;
+	CUdeviceptr va;
+	char *p;
+	int fd;
+
+	assert_int_equal(cuMemAddressReserve(&va, 3 * size, 0, 0, 0), 0);
+	fake_vmm_map(va, size, FAKE_FD);
+	fake_vmm_map(va + size, size, FAKE_FD);
+	p = (char *)(uintptr_t)va;
+	fh = fake_register(fake_file("f", size, 12), O_RDWR, &fd);
+	OK(cuFileBufRegister(p, 2 * size, 0));
+	assert_int_equal(listed(), 0);
+	read_by(fh, fd, p, size, OGDS_ROUTE_STAGED);
+	OK(cuFileBufDeregister(p));
+	/* the way is there, for what is one piece; staging has an entry of its own */
+	OK(cuFileBufRegister(p, size, 0));
+	OK(cuFileBufRegister(p + size, size, 0));
+	assert_int_equal(atomic_load(&rm_fake.imports), 2);
+	read_by(fh, fd, p, size, OGDS_ROUTE_NVFS);
+	read_by(fh, fd, p + size, size, OGDS_ROUTE_NVFS);
+	/* the second one is replaced: it alone is listed anew */
+	assert_int_equal(cuMemUnmap(va + size, size), 0);
+	fake_vmm_map(va + size, size, FAKE_FD);
+	OK(cuFileBufRegister(p + size, size, 0));
+	assert_int_equal(atomic_load(&rm_fake.imports), 3);
+	read_by(fh, fd, p + size, size, OGDS_ROUTE_NVFS);
+	read_by(fh, fd, p, size, OGDS_ROUTE_NVFS);
+	OK(cuFileBufDeregister(p));
+	OK(cuFileBufDeregister(p + size));
+	cuFileDriverClose();
+	assert_int_equal(cuMemUnmap(va, size), 0);
+	assert_int_equal(cuMemUnmap(va + size, size), 0);
+	assert_int_equal(cuMemAddressFree(va, 3 * size), 0);
+	close(fd);
 }
 
 /*
@@ -306,7 +308,7 @@ static void not_listed(CUfileHandle_t fh, int fd, char *p)
 
 static void t_not_exported(void **state)
 {
-	char *none = vmm_new(2 * MIB, 0), *p = vmm_new(2 * MIB, FD);
+	char *none = fake_vmm(2 * MIB, 0), *p = fake_vmm(2 * MIB, FAKE_FD);
 	CUfileHandle_t fh;
 	int fd;
 
@@ -324,8 +326,8 @@ static void t_not_exported(void **state)
 	OK(cuFileBufRegister(p, MIB, 0));
 	read_by(fh, fd, p, MIB, OGDS_ROUTE_NVFS);
 	OK(cuFileBufDeregister(p));
-	vmm_free(none, 2 * MIB);
-	vmm_free(p, 2 * MIB);
+	fake_vmm_free(none, 2 * MIB);
+	fake_vmm_free(p, 2 * MIB);
 	close(fd);
 }
 
@@ -409,12 +411,12 @@ static void t_refused(void **state)
 				     RM_ID, RM_DEVICE, RM_SUBDEVICE, RM_DUP, RM_PEERS, RM_VA_SPACE,
 				     RM_JOIN, RM_LIST };
 	static const int exported[] = { RM_CLIENT, RM_PEERS, RM_IMPORT, RM_IMPORT_END, RM_LIST };
-	char *p = fake_gpu(MIB), *q = vmm_new(2 * MIB, FD);
+	char *p = fake_gpu(MIB), *q = fake_vmm(2 * MIB, FAKE_FD);
 
 	refused(p, steps, sizeof(steps) / sizeof(*steps));
 	refused(q, exported, sizeof(exported) / sizeof(*exported));
 	fake_gpu_free(p);
-	vmm_free(q, 2 * MIB);
+	fake_vmm_free(q, 2 * MIB);
 }
 
 /* An entry that cannot be taken off is the end of it: what is pinned stays right. */
@@ -527,7 +529,7 @@ static void t_threads(void **state)
 
 	for (i = 0; i < 2; i++)
 		p[i] = fake_gpu(MIB);
-	p[2] = vmm_new(2 * MIB, FD);
+	p[2] = fake_vmm(2 * MIB, FAKE_FD);
 	OK(cuFileDriverOpen());
 	for (i = 0; i < 8; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, registers, p[i % 3] + 65536 * i), 0);
@@ -537,7 +539,7 @@ static void t_threads(void **state)
 	assert_int_equal(atomic_load(&rm_fake.dups), 0);
 	for (i = 0; i < 2; i++)
 		fake_gpu_free(p[i]);
-	vmm_free(p[2], 2 * MIB);
+	fake_vmm_free(p[2], 2 * MIB);
 }
 
 int main(void)
@@ -548,6 +550,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(t_shared, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_reused, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_exported, setup, teardown),
+		cmocka_unit_test_setup_teardown(t_exported_several, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_exported_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_not_exported, setup, teardown),
 		cmocka_unit_test_setup_teardown(t_freed_at_the_pin, setup, teardown),

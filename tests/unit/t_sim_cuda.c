@@ -335,7 +335,7 @@ static void virtual_memory(void **state)
 	CUdeviceptr va, again, base;
 	CUipcMemHandle ipc;
 	CUcontext of, one;
-	uint32_t word = 0;
+	uint32_t word = 0, words[34];
 	int fd, dev;
 
 	OK(cuDevicePrimaryCtxRetain(&one, 1));
@@ -362,9 +362,28 @@ static void virtual_memory(void **state)
 	assert_int_equal(word, 0x11223344);
 	assert_true(poisoned(va, MIB));
 
+	/* over the border of two mappings, and not into the hole behind them */
+	OK(cuMemsetD32(va + 2 * MIB - 64, 0x55667788, 32));
+	OK(cuMemcpyDtoH(words, va + 2 * MIB - 68, sizeof(words)));
+	assert_int_not_equal(words[0], 0x55667788);
+	assert_int_equal(words[1], 0x55667788);
+	assert_int_equal(words[32], 0x55667788);
+	assert_int_not_equal(words[33], 0x55667788);
+	OK(cuMemcpyDtoD(va + 4 * MIB, va + 2 * MIB - 68, sizeof(words)));
+	OK(cuMemcpyDtoH(&word, va + 4 * MIB + 128, 4));
+	assert_int_equal(word, 0x55667788);
+	assert_int_equal(cuMemsetD32(va + 6 * MIB - 64, 7, 32), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemcpyDtoH(&word, va + 6 * MIB - 64, 4));
+	assert_int_not_equal(word, 7);
+
+	/* the mapping; attributes tell what was reserved */
 	OK(cuMemGetAddressRange(&base, &size, va + 5 * MIB));
 	assert_int_equal(base, va + 2 * MIB);
 	assert_int_equal(size, 4 * MIB);
+	OK(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, va + 5 * MIB));
+	assert_int_equal(base, va);
+	OK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, va + 5 * MIB));
+	assert_int_equal(size, 8 * MIB);
 	OK(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, va));
 	assert_null(of);
 	OK(cuPointerGetAttribute(&dev, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, va));

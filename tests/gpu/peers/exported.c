@@ -236,7 +236,7 @@ static bool import(struct rm *rm, void *ctx, struct piece *p)
 	r = gpu->ipc(ctx, p->va, ipc);
 	told(p->name, "cuIpcGetMemHandle", r, -1);
 	is(p->name, "has no IPC handle", r != 0);
-	r = gpu->export_fd(ctx, p->va, &fd);
+	r = gpu->export_fd(ctx, p->va, p->size, &fd);
 	told(p->name, "exported as a descriptor", r, 0);
 	if (r)
 		return false;
@@ -329,6 +329,56 @@ static void again(struct rm *rm, void *ctx, const struct rm_peers *peers, int de
 	unmake(&other);
 }
 
+/* Two of them in one reservation, a hole behind: what CUDA tells of each, as lib/object.c asks. */
+static void beside(void *ctx, int dev)
+{
+	struct piece p[2] = { { .name = "the first of two", .size = 4 * MIB },
+			      { .name = "the second of two", .size = 4 * MIB } };
+	uint64_t id[2] = { 0 }, base_va;
+	struct gpu_ptr mem;
+	CUdeviceptr va;
+	unsigned int i;
+	size_t len;
+	int fd, r;
+
+	if (cu.reserve(&va, 12 * MIB, 0, 0, 0))
+		return;
+	for (i = 0; i < 2; i++) {
+		told(p[i].name, "cuMemCreate",
+		     make(&p[i], dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), 0);
+		p[i].va = va + i * 4 * MIB;
+		told(p[i].name, "mapped", map_it(&p[i], dev), 0);
+	}
+	for (i = 0; i < 2; i++) {
+		r = gpu->pointer((void *)(uintptr_t)(p[i].va + MIB), &mem);
+		told(p[i].name, "pointer attributes", r, 0);
+		printf("    range from %+lld of it, %llu MiB\n", (long long)(mem.base_va - p[i].va),
+		       (unsigned long long)(mem.len / MIB));
+		id[i] = mem.id;
+		r = gpu->mapping(ctx, p[i].va + MIB, &base_va, &len);
+		told(p[i].name, "cuMemGetAddressRange", r, 0);
+		is(p[i].name, "tells what was mapped", base_va == p[i].va && len == p[i].size);
+	}
+	is(p[1].name, "has an id of its own", id[0] && id[1] && id[0] != id[1]);
+	r = gpu->export_fd(ctx, va, 8 * MIB, &fd);
+	told("both", "exported as a descriptor", r, 0);
+	is("both", "is not one piece", fd < 0);
+	if (fd >= 0)
+		close(fd);
+	/* the other one is mapped anew: its id is another, the first one's is not */
+	cu.unmap(p[1].va, p[1].size);
+	told(p[1].name, "mapped anew", map_it(&p[1], dev), 0);
+	gpu->pointer((void *)(uintptr_t)p[1].va, &mem);
+	is(p[1].name, "has another id then", mem.id && mem.id != id[1] && mem.id != id[0]);
+	gpu->pointer((void *)(uintptr_t)va, &mem);
+	is(p[0].name, "has the same id as before", mem.id == id[0]);
+	for (i = 0; i < 2; i++) {
+		cu.unmap(p[i].va, p[i].size);
+		cu.release(p[i].handle);
+	}
+	cu.unreserve(va, 12 * MIB);
+}
+
 /* The imported name keeps what CUDA has released, and gives it back. */
 static void kept(struct rm *rm, void *ctx, int dev)
 {
@@ -354,20 +404,20 @@ static void other_kinds(void *ctx, int dev)
 	int fd, r;
 
 	if (made(&p, dev, 0)) {
-		r = gpu->export_fd(ctx, p.va, &fd);
+		r = gpu->export_fd(ctx, p.va, 2 * MIB, &fd);
 		told(p.name, "exported as a descriptor", r, -1);
 		is(p.name, "is not exported", r != 0);
 		unmake(&p);
 	}
 	if (cu.pool && !cu.pool(&pool, 2 * MIB, NULL)) {
-		r = gpu->export_fd(ctx, pool, &fd);
+		r = gpu->export_fd(ctx, pool, 2 * MIB, &fd);
 		told("of a pool", "exported as a descriptor", r, -1);
 		is("of a pool", "is not exported", r != 0);
 	}
 	r = gpu->alloc(ctx, 2 * MIB, &plain);
 	p.va = plain;
 	if (!r) {
-		r = gpu->export_fd(ctx, p.va, &fd);
+		r = gpu->export_fd(ctx, p.va, 2 * MIB, &fd);
 		told("of cuMemAlloc", "exported as a descriptor", r, -1);
 		is("of cuMemAlloc", "is not exported", r != 0);
 		gpu->free(ctx, p.va);
@@ -420,6 +470,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(piece) / sizeof(*piece); i++)
 		life(rm, ctx, &peers, &piece[i], dev);
 	again(rm, ctx, &peers, dev);
+	beside(ctx, dev);
 	kept(rm, ctx, dev);
 	other_kinds(ctx, dev);
 	rm_peers_close(rm, &peers);
