@@ -239,6 +239,21 @@ static ssize_t nvfs_fill_gpu(const struct nvfs_req *rq, u32 first, size_t len)
 }
 
 /*
+ * A write that is refused now has put the carriers' zeros into the file, also where it had data:
+ * ext4 takes all of a request through the page cache when a part of it is a hole of a file without
+ * extents. So the caller's bytes are written, as if it were not refused.
+ */
+static void nvfs_unspoil(const struct nvfs_req *rq, size_t len)
+{
+	ssize_t r = nvfs_by_cpu(rq, len);
+
+	nvfs_stat_inc(NVFS_ST_REWRITES);
+	if (r < 0 || (size_t)r < len)
+		nvfs_say("WRITE: %pD, %zu bytes at %lld: refused, and writing them again by CPU ended with %zd: the file has zeros there, write the range again\n",
+			 rq->file, len, rq->pos, r);
+}
+
+/*
  * The file system is done with len bytes over the carriers from block `first` on, and `bad`
  * blocks, in `regions` runs, have sectors that no driver took DMA addresses for. Make them
  * right. The bytes of the request that are right then, or -errno. Blocks.
@@ -256,6 +271,8 @@ ssize_t nvfs_repair(const struct nvfs_req *rq, u32 first, size_t len, u32 bad, u
 	if (rq->direct_only) {
 		nvfs_say("%s: %pD, %zu bytes at %lld: %u blocks were not moved by DMA (a hole, or %s went through the CPU) and direct only was asked for (-ENOTBLK): use host memory for it\n",
 			 rq->write ? "WRITE" : "READ", rq->file, len, rq->pos, bad, fs);
+		if (rq->write && !rq->p2p)
+			nvfs_unspoil(rq, len);
 		return -ENOTBLK;
 	}
 	if (nvfs_once(rq, 1))

@@ -112,6 +112,13 @@ t_right "ext4 without extents: data, write" none write /mnt/f
 truncate -s $size /mnt/f2
 t_expect "ext4 without extents: hole, direct only" ENOTBLK "see dmesg" \
 	nvfs_try write --file /mnt/f2 --direct-only
+# data, a hole, data: refused, but no byte of the carriers may be left where data was
+nvfs_copy make /mnt/f3 $size 1
+fallocate -p -o 64K -l 64K /mnt/f3
+nvfs_copy make /mnt/want $size 9
+t_expect "ext4 without extents: data around a hole, direct only" ENOTBLK "see dmesg" \
+	nvfs_try write --file /mnt/f3 --size $size --seed 9 --direct-only
+t_check "what was refused is written all the same" cmp /mnt/f3 /mnt/want
 t_umount /mnt
 
 mkfs.xfs -q -f -K -d size=320m "$(t_drive 0)" || t_fail "mkfs.xfs"
