@@ -267,7 +267,8 @@ int main(int argc, char **argv)
 	all.rnd = all.seed;
 	t_gpu_open(&all.gpu, 0);
 	open_file();
-	/* the library's own memory is there by now; what it keeps of ours is not */
+	/* what the library and CUDA make once is there then; what is kept of ours grows */
+	run();
 	cuda(cuMemGetInfo(&before, &total), "cuMemGetInfo");
 	run();
 	cuFileHandleDeregister(all.fh);
