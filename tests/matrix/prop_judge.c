@@ -145,7 +145,9 @@ static bool refused_later(struct prop *p, struct request *r, const struct ogds_r
 	    !is(ogds_reason_id(rep->refused_by), "R-STRICT"))
 		return false;
 	other = exception(p, r, &must);
-	if (must || !excused(other, reason))
+	/* the part of a block in front was moved before that was learnt */
+	if (must || (!excused(other, reason) &&
+		     !(learnt(p->reason) && is(reason, p->reason) && r->got < T_BLOCK)))
 		return false;
 	r->refused = r->touched = true;
 	count(p, "refused", reason, r->got);

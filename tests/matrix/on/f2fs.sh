@@ -18,7 +18,7 @@ on_up() {
 	compress)
 		M_OPTS='compress_algorithm=lz4,compress_extension=*' \
 			m_fs f2fs "$(m_drive 0)" -O extra_attr,compression
-		m_opts=(--soft)
+		m_opts=(--soft --lacks punch)
 		;;
 	esac
 }
